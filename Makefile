@@ -1,0 +1,48 @@
+# Every target sets up what it needs, once: .venv with the pinned packages, and the GL library.
+# Add flags with ARGS, for example: make train ARGS='--seed 1 --steps 20000'
+
+PYTHON ?=
+TASK ?= maze_pointmaze
+CONFIGS ?= maze cpu
+ARGS ?=
+RUN := .venv/bin/python
+export PYTHON
+export MUJOCO_GL ?= egl
+
+.PHONY: help setup train test lint format bench demos clean
+
+help:
+	@echo 'make train   train RECON on $(TASK) (CONFIGS, TASK and ARGS change that)'
+	@echo 'make test    check style and run all tests'
+	@echo 'make bench   measure speed (ARGS chooses what)'
+	@echo 'make demos   make demonstrations of $(TASK)'
+	@echo 'make format  bring the code into shape'
+	@echo 'make setup   only set up; every other target does so by itself'
+	@echo 'make clean   remove .venv and caches; runs and demonstrations stay'
+
+setup:
+	@bash scripts/setup.sh
+
+train: setup
+	$(RUN) scripts/train.py --configs $(CONFIGS) --task $(TASK) $(ARGS)
+
+test: setup lint
+	$(RUN) -m pytest $(ARGS)
+
+lint: setup
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+
+format: setup
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+bench: setup
+	$(RUN) scripts/bench.py $(ARGS)
+
+demos: setup
+	$(RUN) scripts/demos.py --task $(TASK) --outdir demos/$(TASK) $(ARGS)
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,411 @@
+"""The agent: acting, learning, reporting; the only place where functions are compiled."""
+
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+from recon_tf import explorer as exploration
+from recon_tf.behavior import ActorCritic
+from recon_tf.common import tfutils
+from recon_tf.common.npz import read_npz, write_npz
+from recon_tf.common.errors import UserError
+from recon_tf.discriminator import Discriminator
+from recon_tf.world_model import WorldModel
+
+IGNORED = ('reward', 'is_first', 'is_last', 'is_terminal', 'action')
+
+
+class Agent(tfutils.Module):
+  """BC, V-MAIL, CMIL, RECON and every ablation: one agent, told apart by its config."""
+
+  def __init__(self, config, obs_space: dict, act_space: dict):
+    self._config = config
+    self._shapes = {
+      k: tuple(v.shape)
+      for k, v in obs_space.items()
+      if not k.startswith('log_') and k not in IGNORED
+    }
+    self._action = act_space['action'].shape[0]
+    self._strategy = make_strategy(config)
+    with self._strategy.scope():
+      self._build()
+    self._compile()
+
+  def _build(self) -> None:
+    config, rng = self._config, np.random.default_rng([self._config.seed, 1])
+    self.world_model = WorldModel(rng, config, self._shapes, self._action)
+    if not self.world_model.encoder.keys:
+      raise UserError(
+        f'encoder.cnn_keys and encoder.mlp_keys match none of the observations {[*self._shapes]}.'
+      )
+    units = self.world_model.rssm.units
+    self.disc = Discriminator(rng, config, units, self._action)
+    self.main = ActorCritic(rng, config, config.main, 'main', units, self._action)
+    self.explorer = None
+    if config.explorer.enabled:
+      settings = config.explorer
+      self.explorer = ActorCritic(rng, config, settings, 'explorer', units, self._action)
+    optimizer = tfutils.Optimizer
+    self.model_opt = optimizer('model/model', self.world_model.variables, **config.model_opt)
+    self.disc_opt = optimizer('disc/disc', self.disc.variables, **config.disc_opt)
+    counter = lambda: tfutils.variable(np.zeros((), np.int32), trainable=False)
+    self.updates, self.acts = counter(), counter()
+    self.delta = tfutils.variable(np.full((), np.nan, np.float32), trainable=False)
+
+  def _compile(self) -> None:
+    config = self._config
+    wrap = lambda fn, jit: fn if config.eager else function(fn, jit)
+    jit = config.jit and config.devices == 1
+    model_jit = jit and (config.jit_conv or not self.world_model.encoder.convs)
+    self._model_step = wrap(self._train_model, model_jit)
+    self._behavior_step = wrap(self._train_behaviors, jit)
+    self._clone_step = wrap(self._train_clone, jit)
+    self._train = wrap(self._update, None)
+    self._clone = wrap(self._clone_update, None)
+    self._act = {}
+    self._open_loop = wrap(self._predict, None)
+
+  # Acting
+
+  def policy(self, obs: dict, state=None, mode='train') -> tuple[dict[str, np.ndarray], dict]:
+    """Actions for a batch of observations and the belief state to pass back in.
+
+    Modes: train (main policy, sampled), explore (explorer, sampled), eval (main, mode), random,
+    or a bool array that says for which environments the explorer acts.
+    """
+    amount = len(obs['is_first'])
+    if state is None:
+      state = self.world_model.rssm.initial(amount)
+      state['action'] = tf.zeros([amount, self._action])
+    mask = np.full(amount, mode == 'explore') if isinstance(mode, str) else np.asarray(mode)
+    obs = {k: obs[k] for k in (*self.world_model.encoder.keys, 'is_first')}
+    greedy = isinstance(mode, str) and mode == 'eval' and self._config.eval_mode == 'mode'
+    uniform = isinstance(mode, str) and mode == 'random'
+    state = self._act_step(greedy, uniform)(obs, state, tf.constant(mask), self._act_seed())
+    action = state['action'].numpy()
+    return {'action': action, 'log_explorer': mask.astype(np.float32)}, state
+
+  def _act_seed(self) -> np.ndarray:
+    self.acts.assign_add(1)
+    return np.array([self._config.seed * 2 + 1, int(self.acts.numpy())], np.int32)
+
+  def _act_step(self, greedy: bool, uniform: bool):
+    if (greedy, uniform) not in self._act:
+      fn = lambda *args: self._policy(*args, greedy, uniform)
+      self._act[greedy, uniform] = fn if self._config.eager else function(fn)
+    return self._act[greedy, uniform]
+
+  def _policy(self, obs, state, mask, seed, greedy: bool, uniform: bool):
+    """The belief is shared: only the action depends on who acts."""
+    seeds = tfutils.Seeds(seed)
+    rssm = self.world_model.rssm
+    embed = self.world_model.encoder(obs)
+    noise = seeds.normal(state['stoch'].shape) * (0.0 if greedy else 1.0)
+    belief = {k: state[k] for k in ('deter', 'stoch')}
+    belief = rssm.obs_step(belief, state['action'], embed, obs['is_first'], noise)
+    feature = rssm.features(belief)
+    shape = state['action'].shape
+    random = 2 * seeds.uniform(shape) - 1
+    dist = self.main.policy(feature)
+    action = dist.mode() if greedy else dist.sample(seeds.uniform(shape))
+    if uniform:
+      action = random
+    elif self.explorer:
+      other = self.explorer.policy(feature).sample(seeds.uniform(shape))
+      action = tf.where(mask[:, None], other, action)
+    elif self._config.windows.collector == 'random':
+      action = tf.where(mask[:, None], random, action)
+    return {**belief, 'action': action}
+
+  # Learning
+
+  def train(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
+    """One joint update on a replay batch and an expert batch, [batch, time, ...] each."""
+    return self._run(self._train, data, expert)
+
+  def clone(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
+    """One update of BC pretraining: the world model, then both actors on expert actions."""
+    return self._run(self._clone, data, expert)
+
+  def _run(self, fn, data, expert):
+    data, expert = self._inputs(data), self._inputs(expert)
+    seed = np.array([self._config.seed * 2, int(self.updates.numpy())], np.int32)
+    self.updates.assign_add(1)
+    if self._config.devices == 1:
+      return fn(data, expert, seed)
+    return run_replicated(self._strategy, fn, data, expert, seed)
+
+  def _inputs(self, data) -> dict[str, tf.Tensor]:
+    keys = {*self._shapes, 'action', 'is_first', 'is_terminal'}
+    missing = sorted(keys - data.keys())
+    if missing:
+      raise UserError(
+        f'the data lack {missing}, which this task observes; make the demonstrations anew or '
+        'choose other inputs with encoder.cnn_keys, encoder.mlp_keys and the decoder keys.'
+      )
+    used = {*self.world_model.encoder.keys, *self.world_model.decoder.keys}
+    return {k: tf.convert_to_tensor(data[k]) for k in keys if k in used or k not in self._shapes}
+
+  def _update(self, data, expert, seed):
+    """The whole update: world model, discriminator and main policy, explorer."""
+    seeds = tfutils.Seeds(seed)
+    states, metrics = self._model_step(data, expert, self._draw_model(data, expert, seeds))
+    if self._config.behavior == 'imitation':
+      noise = self._draw_behaviors(data, expert, seeds)
+      metrics.update(self._behavior_step(data, expert, states, noise))
+    elif self._config.behavior == 'bc':
+      metrics.update(self._clone_step(expert, states))
+    return metrics
+
+  def _clone_update(self, data, expert, seed):
+    noise = self._draw_model(data, expert, tfutils.Seeds(seed))
+    states, metrics = self._model_step(data, expert, noise)
+    metrics.update(self._clone_step(expert, states))
+    return metrics
+
+  def _draw_model(self, data, expert, seeds):
+    """Posterior noise of the batch that trains the model, and of the rest if that is not all."""
+    (rows, length), extra = data['is_first'].shape, expert['is_first'].shape[0]
+    rssm = self.world_model.rssm
+    if self._config.expert_mix == 'concat':
+      return {'trained': rssm.draw(rows + extra, length, seeds)}
+    return {
+      'trained': rssm.draw(rows, length, seeds),
+      'expert': rssm.draw(extra, length, seeds),
+    }
+
+  def _draw_behaviors(self, data, expert, seeds):
+    config = self._config
+    total = int(np.prod(data['is_first'].shape))
+    starts = config.imag_starts if 0 < config.imag_starts < total else total
+    rows, length = expert['is_first'].shape
+    noise = {
+      'starts': seeds.choice(total, starts) if starts < total else None,
+      'main': self.main.draw(starts, seeds),
+      'disc': {
+        'expert': self.disc.draw([rows, length - 1], seeds),
+        'main': self.disc.draw([config.horizon, starts], seeds),
+        'replay': self.disc.draw([starts], seeds),
+        'mix': seeds.uniform([rows * (length - 1), 1]),
+      },
+    }
+    if self.explorer:
+      noise['explorer'] = self.explorer.draw(starts, seeds)
+      noise['disc']['explorer'] = self.disc.draw([config.horizon, starts], seeds)
+    return noise
+
+  def _train_model(self, data, expert, noise):
+    """Updates the world model; returns the posteriors that it found on the way."""
+    both = self._config.expert_mix == 'concat'
+    trained = {k: tf.concat([data[k], expert[k]], 0) for k in data} if both else data
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+      tape.watch(self.world_model.variables)
+      loss, post, metrics = self.world_model.loss(trained, noise['trained'])
+    metrics.update(self.model_opt.step(tape, loss))
+    post = {k: tf.stop_gradient(post[k]) for k in ('deter', 'stoch')}
+    if not both:
+      args = (expert['action'], expert['is_first'], noise['expert'], self._config.unroll)
+      own, _ = self.world_model.rssm.observe(self.world_model.encoder(expert), *args)
+      post = {k: tf.concat([post[k], own[k]], 0) for k in post}
+    amount = data['action'].shape[0]
+    states = {k: v[:amount] for k, v in post.items()}, {k: v[amount:] for k, v in post.items()}
+    return states, metrics
+
+  def _train_clone(self, expert, states):
+    pairs = self._expert_pairs(expert, states[1])
+    metrics = self.main.clone(pairs)
+    if self.explorer:
+      metrics.update(self.explorer.clone(pairs))
+    return metrics
+
+  def _train_behaviors(self, data, expert, states, noise):
+    """Main policy and discriminator on one imagination, then the explorer on its own."""
+    rssm, metrics = self.world_model.rssm, {}
+    pairs = self._expert_pairs(expert, states[1])
+    start, replay = self._starts(data, states[0], noise)
+    if not self._config.main.replay_critic:
+      replay = None
+    reward = lambda seq: self._main_reward(seq, noise['disc']['main'])
+    seq, mets = self.main.train(rssm, start, reward, pairs, noise['main'], replay)
+    metrics.update(mets)
+    metrics.update(self._train_disc(pairs, seq, noise['disc']))
+    if self.explorer:
+      reward = lambda seq: self._explorer_reward(seq, noise['disc']['explorer'])
+      _, mets = self.explorer.train(rssm, start, reward, pairs, noise['explorer'])
+      metrics.update(mets)
+    return metrics
+
+  def _train_disc(self, expert, seq, noise):
+    feature, action, mask = expert
+    policy = (seq['feature'][:-1], seq['action'])
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+      tape.watch(self.disc.variables)
+      loss, metrics = self.disc.loss((feature, action), mask, policy, noise)
+    self._update_delta(metrics['disc/main'])
+    metrics.update(self.disc_opt.step(tape, loss))
+    metrics['gate/delta'] = tf.identity(self.delta)
+    return metrics
+
+  def _update_delta(self, score: tf.Tensor) -> None:
+    """delta_k: moving average of the noise-free D on main-policy imagination."""
+    score = tfutils.all_reduce_mean([score])[0]
+    decay = self._config.gate.decay
+    old = tf.where(tf.math.is_nan(self.delta), score, self.delta)
+    self.delta.assign(decay * old + (1 - decay) * score)
+
+  def _imitation_reward(self, seq, noise):
+    noise = 0.0 if self._config.reward_noise == 'none' else noise
+    logit = self.disc.logit(seq['feature'][:-1], seq['action'], noise)
+    return self.disc.reward(logit)
+
+  def _main_reward(self, seq, noise):
+    """Equation (dual_rewards), left: D - alpha U."""
+    imitation = self._imitation_reward(seq, noise)
+    uncertainty = self.world_model.rssm.uncertainty(seq['deter'])
+    reward = imitation - self._config.main.alpha * uncertainty
+    metrics = {
+      'main/uncertainty': tf.reduce_mean(uncertainty),
+      'main/imitation': tf.reduce_mean(imitation),
+    }
+    return reward, metrics
+
+  def _explorer_reward(self, seq, noise):
+    """Equation (dual_rewards), right, with the gate at the end of the imagined rollout."""
+    rssm, settings = self.world_model.rssm, self._config.gate
+    imitation = self._imitation_reward(seq, noise)
+    uncertainty = rssm.uncertainty(seq['deter'])
+    if settings.kind == 'none':
+      gate = tf.ones_like(imitation[0])
+    else:
+      end = {'deter': seq['deter'][-1], 'stoch': seq['stoch'][-1]}
+      args = (self.main.policy, end, self.delta, settings)
+      gate = exploration.recovery_gate(rssm, self.disc, *args)
+    reward = exploration.explorer_reward(imitation, uncertainty, gate, self._config.explorer)
+    metrics = {
+      'explorer/uncertainty': tf.reduce_mean(uncertainty),
+      'explorer/imitation': tf.reduce_mean(imitation),
+      'disc/explorer': tf.reduce_mean(self.disc.prob(seq['feature'][:-1], seq['action'])),
+      'gate/mean': tf.reduce_mean(gate),
+      'gate/min': tf.reduce_min(gate),
+      'gate/max': tf.reduce_max(gate),
+      'gate/histogram': gate,
+    }
+    return reward, metrics
+
+  def _expert_pairs(self, expert, states):
+    """What the expert did in s_t: (feature[t], action[t + 1]), unless an episode begins there."""
+    feature = self.world_model.rssm.features(states)
+    mask = 1 - tf.cast(expert['is_first'][:, 1:], tf.float32)
+    return feature[:, :-1], expert['action'][:, 1:], mask
+
+  def _starts(self, data, states, noise):
+    """States that seed imagination, and the real pairs (s_t-1, a_t-1) that led to them.
+
+      feature:  s_0  s_1 ... s_T-1        start at s_t; its pair is (s_t-1, action[t]),
+      action:   a_0  a_1 ... a_T-1        invalid at t = 0 and where an episode begins or ended
+    """
+    config, flat = self._config, lambda x: tf.reshape(x, [-1, *x.shape[2:]])
+    feature = self.world_model.rssm.features(states)
+    before = tf.concat([tf.zeros_like(feature[:, :1]), feature[:, :-1]], 1)
+    valid = tf.logical_not(tf.logical_or(data['is_first'], data['is_terminal']))
+    valid = tf.concat([tf.zeros_like(valid[:, :1]), valid[:, 1:]], 1)
+    replay = {'feature': before, 'action': data['action'], 'mask': tf.cast(valid, tf.float32)}
+    start, replay = tf.nest.map_structure(flat, (states, replay))
+    if noise['starts'] is not None:
+      pick = lambda x: tf.gather(x, noise['starts'])
+      start, replay = tf.nest.map_structure(pick, (start, replay))
+    disc_noise = noise['disc']['replay'] if config.reward_noise == 'both' else 0.0
+    logit = self.disc.logit(replay['feature'], replay['action'], disc_noise)
+    replay['reward'] = self.disc.reward(logit)
+    return start, replay
+
+  # Reports and files
+
+  def report(self, data: dict, context: int = 5) -> dict[str, np.ndarray]:
+    """Open-loop videos: truth, prediction and error side by side, uint8 [time, h, w, 3]."""
+    data = {k: v[:6] for k, v in self._inputs(data).items()}
+    means = self._open_loop(data, tf.constant([0, 0]), context)
+    videos = {}
+    for key, mean in means.items():
+      if len(mean.shape) == 5:
+        truth = tf.cast(data[key], tf.float32) / 255
+        model = tf.clip_by_value(mean + 0.5, 0, 1)
+        grid = tf.concat([truth, model, (model - truth + 1) / 2], 2)
+        batch, time, height, width, channels = grid.shape
+        video = tf.reshape(tf.transpose(grid, [1, 2, 0, 3, 4]), [time, height, -1, channels])
+        videos[f'open_loop/{key}'] = tf.cast(video * 255, tf.uint8).numpy()
+    return videos
+
+  def _predict(self, data, seed, context: int):
+    rows, length = data['is_first'].shape
+    noise = self.world_model.rssm.draw(rows, length, tfutils.Seeds(seed))
+    return self.world_model.open_loop(data, context, noise)
+
+  @property
+  def named(self) -> dict[str, tf.Variable]:
+    """Every variable by its dotted path: weights, optimizers, counters, delta."""
+    return dict(tfutils.named_variables(self))
+
+  def state(self) -> dict[str, np.ndarray]:
+    return {k: v.numpy() for k, v in self.named.items()}
+
+  def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    named = self.named
+    wrong = sorted(set(named) ^ set(arrays))
+    wrong = wrong or [k for k in named if tuple(named[k].shape) != arrays[k].shape]
+    if wrong:
+      raise UserError(
+        f"the checkpoint does not fit this config (first difference: '{wrong[0]}'); use the "
+        'config.yaml of its run.'
+      )
+    for key, value in named.items():
+      value.assign(arrays[key])
+
+  def save(self, path: str | pathlib.Path) -> None:
+    write_npz(path, self.state())
+
+  def load(self, path: str | pathlib.Path) -> None:
+    self.restore(read_npz(path))
+
+  def parameters(self) -> dict[str, int]:
+    """Stored parameters by part, targets included."""
+    count = lambda xs: int(sum(np.prod(x.shape) for x in xs))
+    sizes = {
+      'world_model': count(self.world_model.variables),
+      'discriminator': count(self.disc.variables),
+      'main': count(self.main.networks),
+    }
+    if self.explorer:
+      sizes['explorer'] = count(self.explorer.networks)
+    return sizes
+
+
+def function(fn, jit: bool | None = None):
+  """A graph; there is no Python control flow on tensors for autograph to translate."""
+  return tf.function(fn, jit_compile=jit, autograph=False)
+
+
+def make_strategy(config) -> tf.distribute.Strategy:
+  """One device, or as many as share a batch."""
+  if config.devices == 1:
+    return tf.distribute.get_strategy()
+  kind = 'GPU' if tf.config.list_logical_devices('GPU') else 'CPU'
+  found = tf.config.list_logical_devices(kind)
+  if len(found) < config.devices:
+    raise UserError(f'devices: {config.devices}, but TensorFlow sees {len(found)} {kind}s.')
+  return tf.distribute.MirroredStrategy([x.name for x in found[: config.devices]])
+
+
+def run_replicated(strategy, fn, data, expert, seed):
+  """Splits both batches over the devices; each draws its own noise; metrics are averaged."""
+  amount = strategy.num_replicas_in_sync
+  split = lambda tree, i: {k: tf.split(v, amount)[i] for k, v in tree.items()}
+  spread = lambda tree: strategy.experimental_distribute_values_from_function(
+    lambda context: split(tree, context.replica_id_in_sync_group)
+  )
+  seeds = strategy.experimental_distribute_values_from_function(
+    lambda context: seed + np.array([context.replica_id_in_sync_group << 20, 0], np.int32)
+  )
+  metrics = strategy.run(fn, (spread(data), spread(expert), seeds))
+  return {k: strategy.reduce('MEAN', v, axis=None) for k, v in metrics.items()}

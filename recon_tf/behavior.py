@@ -1,0 +1,212 @@
+"""Actor and critics that learn in imagination; the reward is passed in as a function."""
+
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from recon_tf.common import dists, nets, tfutils
+from recon_tf.discriminator import masked_mean
+
+Metrics = dict[str, tf.Tensor]
+
+
+class ActorCritic(tfutils.Module):
+  """One policy of Equation (common_actor): used for the main policy and for the explorer."""
+
+  def __init__(self, rng: np.random.Generator, config, settings, name: str, features, action):
+    dtype = tf.bfloat16 if config.precision == 16 else tf.float32
+    self._config, self._settings, self._name, self._action = config, settings, name, action
+    critic = lambda: nets.MLP(
+      rng, features + action, config.critic.layers, config.critic.act, 1, dtype=dtype
+    )
+    self.actor = nets.MLP(
+      rng, features, config.actor.layers, config.actor.act, 2 * action, dtype=dtype
+    )
+    self.critics = [critic(), critic()]
+    self.slow = [critic(), critic()]
+    for slow, fast in zip(self._slow_variables, self._fast_variables, strict=True):
+      slow.assign(fast)
+    self.actor_opt = tfutils.Optimizer(f'{name}/actor', self.actor.variables, **config.actor_opt)
+    self.critic_opt = tfutils.Optimizer(f'{name}/critic', self._fast_variables, **config.critic_opt)
+    self.updates = tfutils.variable(np.zeros((), np.int32), trainable=False)
+
+  @property
+  def networks(self) -> list[tf.Variable]:
+    """What a checkpoint table counts: actor, critics and their targets."""
+    return [*self.actor.variables, *self._fast_variables, *self._slow_variables]
+
+  def policy(self, feature: tf.Tensor) -> dists.TruncatedNormal:
+    mean, raw = tf.split(self.actor(feature), 2, -1)
+    return dists.TruncatedNormal(tf.tanh(mean), dists.squash_std(raw, self._config.actor.min_std))
+
+  def train(
+    self,
+    rssm,
+    start: dict[str, tf.Tensor],
+    reward_fn: Callable,
+    expert: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
+    noise: dict[str, tf.Tensor],
+    replay: dict[str, tf.Tensor] | None = None,
+  ) -> tuple[dict[str, tf.Tensor], Metrics]:
+    """Imagines, then one update of the actor and one of the critics; returns the rollout."""
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+      tape.watch(self.actor.variables)
+      seq = self.imagine(rssm, start, noise)
+      seq['reward'], metrics = reward_fn(seq)
+      loss, actor_metrics = self.actor_loss(seq, expert)
+    metrics.update(actor_metrics)
+    metrics.update(self.actor_opt.step(tape, loss))
+    seq = {k: tf.stop_gradient(v) for k, v in seq.items()}
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+      tape.watch(self._fast_variables)
+      loss, critic_metrics = self.critic_loss(seq, noise, replay)
+    metrics.update(critic_metrics)
+    metrics.update(self.critic_opt.step(tape, loss))
+    self._update_slow()
+    return seq, metrics
+
+  def clone(self, expert: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> Metrics:
+    """One update on the expert's actions alone."""
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+      tape.watch(self.actor.variables)
+      loss = self.bc_loss(expert)
+    if self._config.bc_opt == 'sgd':
+      self.actor_opt.plain_step(tape, loss, 2e-4)
+    else:
+      self.actor_opt.step(tape, loss)
+    return {f'{self._name}/bc_loss': loss}
+
+  def draw(self, batch: int, seeds: tfutils.Seeds) -> dict[str, tf.Tensor]:
+    """The noise of one update: actions, latent samples, prior heads, the target critic."""
+    config = self._config
+    return {
+      'action': seeds.uniform([config.horizon, batch, self._action]),
+      'latent': seeds.normal([config.horizon, batch, config.rssm.stoch]),
+      'heads': seeds.onehot([config.horizon], config.rssm.ensemble),
+      'slow': seeds.onehot([], 2),
+    }
+
+  def imagine(self, rssm, start: dict[str, tf.Tensor], noise: dict[str, tf.Tensor]):
+    """Rolls the policy through the prior.
+
+      feature:  s0  s1  s2 ... sH      [H + 1, batch]
+      action:   a0  a1  a2 ...         [H, batch], a_k taken in s_k
+      deter:        d1  d2 ... dH      [H, batch], the prior heads at d_k+1 give U(s_k, a_k)
+    """
+    inputs = (noise['action'], noise['latent'], noise['heads'])
+
+    def step(state, inputs):
+      uniform, noise, head = inputs
+      # As in DreamerV2 the policy does not see the gradient of its own future inputs.
+      action = self.policy(tf.stop_gradient(rssm.features(state))).sample(uniform)
+      return {**rssm.img_step(state, action, noise, head), 'action': action}
+
+    start = {k: start[k] for k in ('deter', 'stoch')}
+    begin = {**start, 'action': tf.zeros_like(noise['action'][0])}
+    states = tfutils.scan(step, begin, inputs, self._config.unroll)
+    features = tf.concat([rssm.features(start)[None], rssm.features(states)], 0)
+    return {
+      'feature': features,
+      'action': states['action'],
+      'deter': states['deter'],
+      'stoch': states['stoch'],
+    }
+
+  def actor_loss(self, seq, expert) -> tuple[tf.Tensor, Metrics]:
+    """-J + kappa * BC of Equation (common_actor).
+
+      reward:  r0  r1 ... rH-2  rH-1
+      value:   v0  v1 ... vH-2 [vH-1]   the last one bootstraps
+      return:  R0  R1 ... RH-2          H - 1 terms enter the objective
+    """
+    settings, lambda_ = self._settings, self._config.lambda_
+    value = self.value(self.critics, seq)
+    returns = self._returns(seq['reward'], value)
+    objective = (1 - lambda_) * value[:-1] + lambda_ * returns
+    entropy = self.policy(tf.stop_gradient(seq['feature'][:-2])).entropy()
+    weight = self._weight(objective)
+    objective += settings.entropy * entropy
+    bc = self.bc_loss(expert)
+    loss = -tf.reduce_mean(weight * objective) + settings.bc * bc
+    metrics = {
+      'reward': tf.reduce_mean(seq['reward']),
+      'value': tf.reduce_mean(value),
+      'return': tf.reduce_mean(returns),
+      'entropy': tf.reduce_mean(entropy),
+      'bc_loss': bc,
+    }
+    return loss, {f'{self._name}/{k}': v for k, v in metrics.items()}
+
+  def bc_loss(self, expert) -> tf.Tensor:
+    """-log pi(a | s) on the expert's pairs; features are data here."""
+    feature, action, mask = expert
+    return -masked_mean(self.policy(feature).log_prob(action), mask)
+
+  def critic_loss(self, seq, noise, replay) -> tuple[tf.Tensor, Metrics]:
+    """Unit-variance likelihood of the slow-target lambda return, averaged over both critics."""
+    value = self.value(self.slow, seq, noise['slow'])
+    returns = self._returns(seq['reward'], value)
+    inputs = tf.concat([seq['feature'][:-2], seq['action'][:-1]], -1)
+    weight = self._weight(returns)
+    errors = [q(inputs)[..., 0] - returns for q in self.critics]
+    loss = sum(0.5 * tf.reduce_mean(weight * e**2) for e in errors) / len(errors)
+    metrics = {f'{self._name}/critic_imag_loss': loss}
+    if replay is not None:
+      replay_loss = self._replay_critic_loss(replay, value[0], returns[0])
+      metrics[f'{self._name}/critic_replay_loss'] = replay_loss
+      loss += replay_loss
+    return loss, metrics
+
+  def _replay_critic_loss(self, replay, next_value, next_return) -> tf.Tensor:
+    """One-step targets on real pairs whose next state started the imagination.
+
+      replay:   s_t-1, a_t-1 -> s_t          imagination from s_t gives value and return there
+    """
+    config = self._config
+    target = (1 - config.lambda_) * next_value + config.lambda_ * next_return
+    target = replay['reward'] + config.discount * target
+    inputs = tf.concat([replay['feature'], replay['action']], -1)
+    errors = [q(inputs)[..., 0] - target for q in self.critics]
+    return sum(0.5 * masked_mean(e**2, replay['mask']) for e in errors) / len(errors)
+
+  def value(self, critics, seq, head: tf.Tensor | None = None) -> tf.Tensor:
+    """Minimum of the two critics at every (s_k, a_k), or the one that a one-hot picks."""
+    inputs = tf.concat([seq['feature'][:-1], seq['action']], -1)
+    values = tf.stack([q(inputs)[..., 0] for q in critics], -1)
+    return tf.reduce_min(values, -1) if head is None else tf.reduce_sum(values * head, -1)
+
+  def _returns(self, reward, value) -> tf.Tensor:
+    discount = tf.fill(value[:-1].shape, self._config.discount)
+    return lambda_return(reward[:-1], value[:-1], discount, value[-1], self._config.lambda_)
+
+  def _weight(self, like: tf.Tensor) -> tf.Tensor:
+    """w_t, the product of the discounts before t."""
+    return self._config.discount ** tf.range(like.shape[0], dtype=tf.float32)[:, None]
+
+  def _update_slow(self) -> None:
+    """Copies the critics to their targets every slow_every updates, at the first one too."""
+    due = tf.cast(self.updates % self._config.slow_every == 0, tf.float32)
+    mix = due * self._config.slow_fraction
+    for slow, fast in zip(self._slow_variables, self._fast_variables, strict=True):
+      slow.assign(mix * fast + (1 - mix) * slow)
+    self.updates.assign_add(1)
+
+  @property
+  def _fast_variables(self) -> list[tf.Variable]:
+    return [x for critic in self.critics for x in critic.variables]
+
+  @property
+  def _slow_variables(self) -> list[tf.Variable]:
+    return [x for critic in self.slow for x in critic.variables]
+
+
+def lambda_return(reward, value, discount, bootstrap, lambda_: float) -> tf.Tensor:
+  """Equation (lambda_return): R_t = r_t + g_t [(1 - l) V_t+1 + l R_t+1], ending in bootstrap."""
+  next_values = tf.concat([value[1:], bootstrap[None]], 0)
+  inputs = reward + discount * (1 - lambda_) * next_values
+  last, returns = bootstrap, []
+  for t in reversed(range(reward.shape[0])):
+    last = inputs[t] + discount[t] * lambda_ * last
+    returns.append(last)
+  return tf.stack(returns[::-1])

@@ -1,0 +1,280 @@
+"""Immutable nested configuration, checked against the defaults and presets in configs.yaml."""
+
+import functools
+import numbers
+import os
+import pathlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from .errors import UserError, nearest
+
+PACKAGE = pathlib.Path(__file__).parents[1]
+
+
+class Config(Mapping):
+  """Nested dict, read by attribute (`config.rssm.deter`) or dotted key, that never changes."""
+
+  def __init__(self, *args, **kwargs):
+    values = _nest(_flatten(dict(*args, **kwargs)))
+    nested = {k: Config(v) if isinstance(v, dict) else _freeze(v) for k, v in values.items()}
+    object.__setattr__(self, '_nested', nested)
+
+  @property
+  def flat(self) -> dict[str, Any]:
+    """All values under their dotted keys."""
+    return _flatten(self)
+
+  def to_dict(self) -> dict[str, Any]:
+    """Plain nested dicts and lists, as YAML and JSON want them."""
+    return {
+      k: v.to_dict() if isinstance(v, Config) else list(v) if isinstance(v, tuple) else v
+      for k, v in self._nested.items()
+    }
+
+  def update(self, changes: Mapping | None = None, /, **kwargs) -> 'Config':
+    """Copy with some values changed; keys may be nested or dotted, types must match."""
+    values = self.flat
+    for key, value in _flatten({**(changes or {}), **kwargs}).items():
+      check_key(key, values)
+      values[key] = convert(key, value, values[key])
+    return Config(values)
+
+  def save(self, path: str | os.PathLike) -> None:
+    """Writes YAML under a temporary name and renames it, so that no half file is ever read."""
+    path = pathlib.Path(path)
+    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
+    try:
+      with temporary.open('w', encoding='utf-8') as file:
+        _yaml().dump(self.to_dict(), file)
+      temporary.replace(path)
+    except OSError as error:
+      temporary.unlink(missing_ok=True)
+      raise UserError(f'Cannot write the config {path}: {error.strerror}.') from error
+
+  @classmethod
+  def load(cls, path: str | os.PathLike) -> 'Config':
+    """Reads a saved config exactly as it was written."""
+    return cls(_read_yaml(path))
+
+  def __getattr__(self, name: str) -> Any:
+    if name.startswith('_'):
+      raise AttributeError(name)
+    try:
+      return self._nested[name]
+    except KeyError:
+      raise AttributeError(f"Config has no key '{name}'.{nearest(name, self._nested)}") from None
+
+  def __setattr__(self, name: str, value: Any) -> None:
+    raise AttributeError(f"Config is immutable; use config.update({{'{name}': ...}}).")
+
+  def __delattr__(self, name: str) -> None:
+    raise AttributeError(f"Config is immutable; '{name}' cannot be deleted.")
+
+  def __getitem__(self, key: str) -> Any:
+    node = self._nested
+    for part in key.split('.'):
+      if not isinstance(node, Mapping):
+        raise KeyError(key)
+      node = node[part]
+    return node
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self._nested)
+
+  def __len__(self) -> int:
+    return len(self._nested)
+
+  def __repr__(self) -> str:
+    return f'Config({self.to_dict()})'
+
+  def __str__(self) -> str:
+    width = max((len(key) for key in self.flat), default=0)
+    return '\n'.join(f'{key:<{width}}  {show(value)}' for key, value in self.flat.items())
+
+
+def config_file() -> pathlib.Path:
+  """configs.yaml of the installed package, or of the repository when run from a checkout."""
+  inside = PACKAGE / 'configs.yaml'
+  return inside if inside.exists() else PACKAGE.parent / 'configs.yaml'
+
+
+def default_config() -> Config:
+  """The `defaults` of configs.yaml."""
+  return Config(_presets_of(config_file())['defaults'])
+
+
+def presets() -> dict[str, dict]:
+  """The presets of configs.yaml, by name."""
+  return {k: v for k, v in _presets_of(config_file()).items() if k != 'defaults'}
+
+
+def apply_presets(config: Config, names: list[str] | tuple[str, ...]) -> Config:
+  """Merges presets left to right; the task lists of several suites add up."""
+  known = presets()
+  tasks = []
+  for name in names:
+    if name == 'defaults' and name == names[0]:
+      continue  # DreamerV2's users write `--configs defaults ...`; it is the base anyway
+    if name not in known:
+      raise UserError(f"Unknown preset '{name}' in --configs.{nearest(name, known)} See --help.")
+    try:
+      config = config.update(known[name])
+    except UserError as error:
+      raise UserError(f"Preset '{name}' in {config_file().name}: {error}") from error
+    if 'tasks' in known[name]:
+      tasks += [task for task in config.tasks if task not in tasks]
+      config = config.update(tasks=tasks)
+  return config
+
+
+def load_config(*names: str, **overrides) -> Config:
+  """Defaults, presets, overrides: `load_config('maze', 'cpu', seed=1, rssm={'deter': 64})`."""
+  return apply_presets(default_config(), names).update(overrides)
+
+
+def load_saved(path: str | os.PathLike) -> Config:
+  """Config of an earlier run in terms of this version's keys; says on stderr what differs."""
+  saved = Config.load(path).flat
+  current = default_config()
+  unknown = [key for key in saved if key not in current.flat]
+  missing = [key for key in current.flat if key not in saved]
+  try:
+    config = current.update({k: v for k, v in saved.items() if k not in unknown})
+  except UserError as error:
+    raise UserError(f'{path}: {error}') from error
+  if unknown:
+    print(f'{path}: ignored keys unknown to this version: {", ".join(unknown)}', file=sys.stderr)
+  if missing:
+    print(f'{path}: keys set to their defaults: {", ".join(missing)}', file=sys.stderr)
+  return config
+
+
+def check_key(key: str, known: Mapping[str, Any], flag: str = '') -> None:
+  """Refuses a key that is not among the known dotted ones, with the nearest that is."""
+  if key in known:
+    return
+  inside = [name for name in known if name.startswith(f'{key}.')]
+  if inside:
+    raise UserError(f"'{flag}{key}' is a group of keys; set one of them, such as '{inside[0]}'.")
+  # `--deter 200` most likely means rssm.deter, which a comparison of whole names may miss.
+  leaves = [name for name in known if name.split('.')[-1] == key.split('.')[-1]]
+  hint = nearest(key, known) or nearest(key, leaves)
+  if leaves and '.' not in key:
+    hint = f" Did you mean '{leaves[0]}'?"
+  raise UserError(f"Unknown key '{flag}{key}'.{hint}")
+
+
+def convert(key: str, value: Any, like: Any) -> Any:
+  """The value in the type of `like`, or a UserError that names key, value and type."""
+  if isinstance(like, tuple):
+    if not isinstance(value, (list, tuple)):
+      raise _wrong_type(key, value, 'a list')
+    element = like[0] if like else None
+    return tuple(v if element is None else convert(key, v, element) for v in value)
+  if isinstance(like, bool):
+    if not isinstance(value, bool):
+      raise _wrong_type(key, value, 'True or False')
+    return value
+  if isinstance(like, str):
+    if not isinstance(value, str):
+      raise _wrong_type(key, value, 'a text')
+    return value
+  wanted = 'a whole number' if isinstance(like, int) else 'a number'
+  if isinstance(value, bool) or not isinstance(value, numbers.Real) or value != value:
+    raise _wrong_type(key, value, wanted)
+  if isinstance(like, float):
+    return float(value)
+  if value in (float('inf'), -float('inf')) or value != int(value):
+    raise _wrong_type(key, value, wanted)
+  return int(value)
+
+
+def show(value: Any) -> str:
+  """A value as it may be typed behind its flag."""
+  if isinstance(value, tuple):
+    return f'[{", ".join(str(v) for v in value)}]'
+  if isinstance(value, float) and abs(value) >= 1e5:
+    return f'{value:g}'.replace('e+0', 'e').replace('e+', 'e')
+  return "''" if value == '' else str(value)
+
+
+def _wrong_type(key: str, value: Any, wanted: str) -> UserError:
+  return UserError(f"Key '{key}' wants {wanted}, not {value!r}.")
+
+
+def _freeze(value: Any) -> Any:
+  if isinstance(value, (list, tuple)):
+    return tuple(_freeze(v) for v in value)
+  if isinstance(value, (bool, int, float, str)):
+    return value
+  if hasattr(value, 'item'):
+    return value.item()  # a NumPy scalar
+  raise UserError(f'A config holds texts, numbers, booleans and lists of them, not {value!r}.')
+
+
+def _flatten(values: Mapping, prefix: str = '') -> dict[str, Any]:
+  flat = {}
+  for key, value in values.items():
+    if isinstance(value, Mapping):
+      flat.update(_flatten(value, f'{prefix}{key}.'))
+    else:
+      flat[f'{prefix}{key}'] = value
+  return flat
+
+
+def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:
+  nested = {}
+  for key, value in flat.items():
+    *groups, name = key.split('.')
+    node = nested
+    for group in groups:
+      node = node.setdefault(group, {})
+      if not isinstance(node, dict):
+        raise UserError(f"Key '{key}': '{group}' is a value and a group of keys at once.")
+    if isinstance(node.get(name), dict):
+      raise UserError(f"Key '{key}' is a value and a group of keys at once.")
+    node[name] = value
+  return nested
+
+
+def _yaml() -> YAML:
+  # YAML 1.2 (ruamel's default) reads 3e-4 and 5e6 as numbers, which 1.1 would not.
+  yaml = YAML(typ='safe', pure=True)
+  yaml.default_flow_style = None
+  yaml.width = 100
+  yaml.sort_base_mapping_type_on_output = False
+  return yaml
+
+
+def _read_yaml(path: str | os.PathLike) -> dict[str, Any]:
+  try:
+    text = pathlib.Path(path).read_text(encoding='utf-8')
+  except (OSError, UnicodeDecodeError) as error:
+    reason = getattr(error, 'strerror', None) or 'it is not a text file'
+    raise UserError(f'Cannot read the config {path}: {reason}.') from error
+  try:
+    content = _yaml().load(text)
+  except YAMLError as error:
+    mark = getattr(error, 'problem_mark', None)
+    where = f' in line {mark.line + 1}' if mark else ''
+    problem = getattr(error, 'problem', None) or 'syntax error'
+    raise UserError(f'{path} is not valid YAML{where}: {problem.splitlines()[0]}.') from error
+  if not isinstance(content, dict):
+    raise UserError(f'{path} holds no keys; a config is a YAML mapping.')
+  return content
+
+
+@functools.lru_cache(maxsize=4)
+def _presets_of(path: pathlib.Path) -> dict[str, Any]:
+  content = _read_yaml(path)
+  if not isinstance(content.get('defaults'), dict):
+    raise UserError(f"{path} has no 'defaults'.")
+  broken = [name for name, values in content.items() if not isinstance(values, dict)]
+  if broken:
+    raise UserError(f"Preset '{broken[0]}' in {path} holds no keys.")
+  return content

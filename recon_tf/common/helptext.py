@@ -1,0 +1,104 @@
+"""The --help text: presets and keys with the comments that stand behind them in configs.yaml."""
+
+import pathlib
+import re
+import sys
+import textwrap
+from collections.abc import Mapping
+
+from .config import Config, config_file, presets, show
+
+WIDTH = 100
+# A key, its value with quoted parts kept whole, and the comment behind it.
+LINE = re.compile(r"""^(\s*)([\w.-]+):((?:'[^']*'|"[^"]*"|[^#'"])*)(?:#\s*(.*))?$""")
+
+
+def help_text(config: Config, about: str, own: Mapping, meanings: Mapping[str, str]) -> str:
+  """Usage, presets in their groups, the script's own flags and all keys with defaults."""
+  comments, headings = read_comments(config_file().read_text(encoding='utf-8'))
+  name = sys.argv[0] if len(sys.argv[0]) < 40 else pathlib.Path(sys.argv[0]).name
+  lines = [f'usage: python {name} [--configs PRESET ...] [--KEY VALUE ...]']
+  lines += ['', *textwrap.wrap(about, WIDTH)] if about else []
+  if own:
+    lines += ['', 'Flags of this script:']
+    for key, value in own.items():
+      lines += _row(f'--{key}', show(value), meanings.get(key, ''))
+  lines += ['', 'Presets, merged left to right over the defaults:']
+  for preset, values in presets().items():
+    if f'{preset}:' in headings:
+      lines += ['', f'  {headings[f"{preset}:"]}']
+    what = comments.get(f'{preset}:') or _summary(values)
+    lines += _wrap(f'    {preset:<18}', what)
+  lines += ['', 'Keys, each a flag, with default and meaning:']
+  group = ''
+  for key, value in config.flat.items():
+    top = key.rpartition('.')[0]
+    if _first_of(key, config) in headings:
+      lines += ['', f'  {headings[_first_of(key, config)]}']
+    if top != group and comments.get(top):
+      lines += _wrap(f'    {top} ', f'({comments[top]})')
+    group = top
+    lines += _row(f'--{key}', show(value), comments.get(key, ''))
+  return '\n'.join(line.rstrip() for line in lines)
+
+
+def read_comments(text: str) -> tuple[dict[str, str], dict[str, str]]:
+  """Comment behind each key, and the heading above it; presets are named with a colon, `cpu:`."""
+  comments, headings, groups = {}, {}, []
+  heading, previous = '', ''
+  for line in _joined(text):
+    if line.lstrip().startswith('#'):
+      if not previous.strip():
+        heading = line.strip().lstrip('# ')
+    elif match := LINE.match(line):
+      indent, name, value, comment = match.groups()
+      groups = [(depth, group) for depth, group in groups if depth < len(indent)]
+      key = '.'.join([*(group for _, group in groups if group != 'defaults:'), name])
+      if not groups:
+        key = name = f'{name}:'
+      comments[key] = comment or ''
+      if heading and key != 'defaults:':
+        headings[key] = heading
+      heading = ''
+      if not value.strip():
+        groups.append((len(indent), name))
+    previous = line
+  return comments, headings
+
+
+def _joined(text: str) -> list[str]:
+  """Lines, with a mapping in braces that runs over several of them made one."""
+  lines, depth = [], 0
+  for line in text.splitlines():
+    if depth > 0:
+      lines[-1] += ' ' + line.strip()
+    else:
+      lines.append(line)
+    bare = re.sub(r"""'[^']*'|"[^"]*"|#.*""", '', line)
+    depth += sum(bare.count(c) for c in '{[') - sum(bare.count(c) for c in '}]')
+  return lines
+
+
+def _first_of(key: str, config: Config) -> str:
+  """The group that begins with this key, since a heading may stand above a whole group."""
+  top = key.split('.')[0]
+  first = next(name for name in config.flat if name.split('.')[0] == top)
+  return top if first == key else key
+
+
+def _summary(values: Mapping) -> str:
+  if 'tasks' in values:
+    return 'tasks ' + ', '.join(values['tasks'])
+  flat = Config(values).flat
+  return ', '.join(f'{k} {show(v)}' for k, v in flat.items() if k != 'method') or 'the defaults'
+
+
+def _row(flag: str, default: str, meaning: str) -> list[str]:
+  return _wrap(f'    {flag:<26} {default:<18} ', meaning)
+
+
+def _wrap(head: str, text: str) -> list[str]:
+  indent = ' ' * min(len(head), 50)
+  return textwrap.wrap(
+    text, WIDTH, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False
+  ) or [head]

@@ -1,0 +1,141 @@
+"""TensorFlow helpers: variables with names, random seeds without state, scans, the optimizer."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import tensorflow as tf
+
+
+def variable(value: np.ndarray, trainable: bool = True) -> tf.Variable:
+  """A variable that also works mirrored over several devices."""
+  return tf.Variable(
+    value,
+    trainable=trainable,
+    aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+  )
+
+
+def named_variables(module, prefix: str = '') -> Iterator[tuple[str, tf.Variable]]:
+  """Every variable below a module with its dotted attribute path, in order of creation."""
+  if isinstance(module, tf.Variable):
+    yield prefix, module
+  elif isinstance(module, (list, tuple)):
+    for i, value in enumerate(module):
+      yield from named_variables(value, f'{prefix}.{i}')
+  elif isinstance(module, dict):
+    for key, value in module.items():
+      yield from named_variables(value, f'{prefix}.{key}')
+  elif isinstance(module, Module):
+    for key, value in vars(module).items():
+      yield from named_variables(value, f'{prefix}.{key}' if prefix else key)
+
+
+class Module:
+  """Something with variables; attributes are searched in the order they were set."""
+
+  @property
+  def variables(self) -> list[tf.Variable]:
+    return [x for _, x in named_variables(self)]
+
+
+class Seeds:
+  """Stateless noise that never repeats within an update: each draw folds in a new number.
+
+  A global seed with stateful random ops inside nested functions draws the same noise at every
+  time step; here every draw is a function of (run seed, update, position in the program).
+  Noise is drawn outside of the XLA programs and passed in: XLA's generator is 50 times slower
+  on a CPU, and this way XLA, graphs and eager mode see the same numbers.
+  """
+
+  def __init__(self, seed: tf.Tensor):
+    self.seed = seed
+    self.used = 0
+
+  def __call__(self) -> tf.Tensor:
+    self.used += 1
+    return tf.random.experimental.stateless_fold_in(self.seed, self.used)
+
+  def normal(self, shape) -> tf.Tensor:
+    return tf.random.stateless_normal(shape, self())
+
+  def uniform(self, shape) -> tf.Tensor:
+    return tf.random.stateless_uniform(shape, self())
+
+  def onehot(self, shape, depth: int) -> tf.Tensor:
+    """Uniformly drawn indices as one-hot rows (an index would make XLA recompile)."""
+    index = tf.random.stateless_uniform(shape, self(), maxval=depth, dtype=tf.int32)
+    return tf.one_hot(index, depth)
+
+  def choice(self, total: int, amount: int) -> tf.Tensor:
+    """Different indices below total, in random order."""
+    return tf.argsort(self.uniform([total]))[:amount]
+
+
+def scan(fn: Callable, start, inputs, unroll: bool):
+  """Stacks fn(state, input) over the leading axis of the inputs; state and output are nests."""
+  if not unroll:
+    return tf.scan(fn, inputs, start)
+  length = tf.nest.flatten(inputs)[0].shape[0]
+  state, states = start, []
+  for i in range(length):
+    state = fn(state, tf.nest.map_structure(lambda x: x[i], inputs))  # noqa: B023
+    states.append(state)
+  return tf.nest.map_structure(lambda *xs: tf.stack(xs), *states)
+
+
+def all_reduce_mean(values: list[tf.Tensor]) -> list[tf.Tensor]:
+  """Averages over the devices that share a batch; nothing to do on one."""
+  context = tf.distribute.get_replica_context()
+  if context is None or context.num_replicas_in_sync == 1:
+    return values
+  return context.all_reduce(tf.distribute.ReduceOp.MEAN, values)
+
+
+class Optimizer(Module):
+  """Adam with global-norm clipping and decoupled weight decay, as in DreamerV2."""
+
+  def __init__(
+    self,
+    name: str,
+    params: list[tf.Variable],
+    lr: float,
+    eps: float = 1e-5,
+    clip: float = 100.0,
+    wd: float = 0.0,
+    betas: tuple[float, float] = (0.9, 0.999),
+  ):
+    self._name = name
+    self._params = list(params)
+    self._lr, self._eps, self._clip, self._wd, self._betas = lr, eps, clip, wd, betas
+    self.steps = variable(np.zeros((), np.int32), trainable=False)
+    self.first = [variable(np.zeros(x.shape, np.float32), trainable=False) for x in params]
+    self.second = [variable(np.zeros(x.shape, np.float32), trainable=False) for x in params]
+
+  @property
+  def variables(self) -> list[tf.Variable]:
+    return [self.steps, *self.first, *self.second]
+
+  def step(self, tape: tf.GradientTape, loss: tf.Tensor) -> dict[str, tf.Tensor]:
+    """One update; returns the loss and the norm of its gradient before clipping."""
+    grads = [tf.convert_to_tensor(g) for g in tape.gradient(loss, self._params)]
+    grads = all_reduce_mean(grads)
+    norm = tf.linalg.global_norm(grads)
+    self._apply(grads, norm)
+    return {f'{self._name}_loss': loss, f'{self._name}_grad_norm': norm}
+
+  def plain_step(self, tape: tf.GradientTape, loss: tf.Tensor, lr: float) -> None:
+    """Gradient descent without moments, clipping or decay."""
+    for x, grad in zip(self._params, tape.gradient(loss, self._params), strict=True):
+      x.assign(x - lr * grad)
+
+  def _apply(self, grads: list[tf.Tensor], norm: tf.Tensor) -> None:
+    self.steps.assign_add(1)
+    step = tf.cast(self.steps, tf.float32)
+    b1, b2 = self._betas
+    rate = self._lr * tf.sqrt(1 - b2**step) / (1 - b1**step)
+    scale = self._clip / tf.maximum(norm, self._clip) if self._clip else 1.0
+    for x, grad, m, v in zip(self._params, grads, self.first, self.second, strict=True):
+      grad = grad * scale
+      new_m = m.assign(b1 * m + (1 - b1) * grad)
+      new_v = v.assign(b2 * v + (1 - b2) * grad**2)
+      x.assign(x * (1 - self._wd) - rate * new_m / (tf.sqrt(new_v) + self._eps))

@@ -1,0 +1,38 @@
+"""How good the experts are, over seeds that made no demonstration."""
+
+import numpy as np
+
+from recon_tf import envs, experts
+from recon_tf.common.config import Config, load_config
+from recon_tf.demos.make import rollout
+
+FIRST_SEED = 20_000  # neither SAC's own evaluations nor the demonstrations use these
+HEADER = f'{"task":<26} {"episodes":>8} {"return":>8} {"min":>8} {"success":>8} {"steps":>6}'
+
+
+def evaluate_experts(tasks: list[str], episodes: int, config: Config | None = None):
+  """Yields a table line by line: return, success and steps to it, without rendering."""
+  config = (config or load_config()).update({'env.render': False})
+  yield HEADER
+  for task in tasks:
+    env = envs.make(task, config, seed=0)
+    try:
+      expert = experts.make_expert(task, env)
+      rolls = [rollout(env, expert, FIRST_SEED + i) for i in range(episodes)]
+    finally:
+      env.close()
+    yield _row(task, rolls)
+
+
+def _row(task: str, rolls: list) -> str:
+  returns = [x['reward'].sum() for x in rolls]
+  steps = np.mean([len(x['action']) - 1 for x in rolls])
+  success = '-'
+  if 'log_success' in rolls[0]:
+    won = [x['log_success'] > 0 for x in rolls]
+    success = f'{100 * np.mean([x.any() for x in won]):.0f} %'
+    steps = np.mean([x.argmax() if x.any() else len(x) - 1 for x in won])
+  return (
+    f'{task:<26} {len(rolls):>8} {np.mean(returns):>8.1f} {np.min(returns):>8.1f} '
+    f'{success:>8} {steps:>6.0f}'
+  )

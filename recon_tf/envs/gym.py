@@ -1,0 +1,207 @@
+"""Any registered Gymnasium environment with continuous actions: gym_<id>."""
+
+import contextlib
+from collections.abc import Mapping
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from PIL import Image
+
+from recon_tf.common.errors import UserError, nearest
+from recon_tf.envs.base import Environment, assign_numbers, decisions, numbers, repeats
+from recon_tf.envs.render import close_at_exit, gl_error, mujoco, require_gl
+
+DEFAULT_LENGTH = 1000
+RESERVED = ('image', 'action', 'reward', 'is_first', 'is_last', 'is_terminal')
+
+
+class Gym(Environment):
+  """Vector observations under 'vector' or their own names; pixels from the env's render().
+
+  Bounded actions are scaled to [-1, 1]; components without bounds are passed on as they are.
+  """
+
+  def __init__(
+    self,
+    task: str,
+    seed: int = 0,
+    *,
+    size: tuple[int, int] = (64, 64),
+    render: bool = True,
+    repeat: int = 0,
+    length: int = 0,
+  ):
+    name = task.removeprefix('gym_')
+    self._env = _make(task, name, render)
+    spec = self._env.spec
+    repeat = repeats(repeat, 1)
+    own = (spec and spec.max_episode_steps) or DEFAULT_LENGTH
+    super().__init__(task, decisions(length, own, repeat), repeat, seed)
+    # Only now: the base class clears them.
+    inner = self._env.unwrapped
+    if isinstance(getattr(inner, 'model', None), mujoco.MjModel):
+      self.model, self.data = inner.model, inner.data
+      self.substeps = getattr(inner, 'frame_skip', 1)
+    if hasattr(inner, 'mujoco_renderer'):
+      # Drawing at the final size is many times faster than drawing large and resizing.
+      inner.mujoco_renderer.height, inner.mujoco_renderer.width = size
+    self._size = size
+    self._draw = render
+    self._scale_actions(self._env.action_space)
+    self._success_key = self._find_success()
+    self.success_task = self._success_key is not None
+    self._ready()
+    if render:
+      close_at_exit(self)
+    if not (self._values or render):
+      raise UserError(f'{task}: has only images as observations; remove --env.render False.')
+
+  def _reset(self, rng: np.random.Generator) -> None:
+    obs, info = self._env.reset(seed=int(rng.integers(2**31)))
+    self._receive(obs, bool(info.get(self._success_key, False)))
+
+  def _step(self, action: np.ndarray) -> tuple[float, bool]:
+    action = (self._middle + self._half * action).reshape(self._env.action_space.shape)
+    action = action.astype(self._env.action_space.dtype)
+    total, solved, terminated = 0.0, False, False
+    for _ in range(self.repeat):
+      obs, reward, terminated, truncated, info = self._env.step(action)
+      total += float(reward)
+      solved = solved or bool(info.get(self._success_key, False))
+      self._ended = bool(truncated)
+      if terminated or truncated:
+        break
+    self._receive(obs, solved)
+    return total, bool(terminated)
+
+  def _find_success(self) -> str | None:
+    """The name under which steps report success, if they do."""
+    self._env.reset(seed=0)
+    action = self._middle.reshape(self._env.action_space.shape)
+    *_, info = self._env.step(action.astype(self._env.action_space.dtype))
+    return next((k for k in ('success', 'is_success') if k in info), None)
+
+  def _receive(self, obs, solved: bool) -> None:
+    self._values, self._pictures = {}, {}
+    for key, value in _flatten(obs, self._env.observation_space).items():
+      if _is_image(value):
+        self._pictures['image' if key == 'vector' else key] = self._resize(value)
+      else:
+        self._values[f'obs_{key}' if key in RESERVED else key] = value
+    self._solved_now = solved
+
+  def _vectors(self) -> dict[str, np.ndarray]:
+    return self._values
+
+  def _solved(self) -> bool:
+    return self._solved_now
+
+  def _images(self) -> dict[str, np.ndarray]:
+    if not self._draw:
+      return {}
+    if 'image' in self._pictures:
+      return self._pictures
+    return {**self._pictures, 'image': self._resize(self._rendered())}
+
+  def _rendered(self) -> np.ndarray:
+    try:
+      frame = self._env.render()
+    except gymnasium.error.DependencyNotInstalled as error:
+      raise UserError(f'{self.task}: {error}') from error
+    except Exception as error:
+      raise gl_error(error) from error
+    if not isinstance(frame, np.ndarray) or frame.ndim != 3:
+      raise UserError(f'{self.task}: render() gives no RGB image; use --env.render False.')
+    return frame
+
+  def _resize(self, image: np.ndarray) -> np.ndarray:
+    image = np.asarray(image, np.uint8)
+    image = np.repeat(image, 3, -1) if image.shape[-1] == 1 else image[..., :3]
+    if image.shape[:2] != tuple(self._size):
+      height, width = self._size
+      image = Image.fromarray(np.ascontiguousarray(image)).resize((width, height), Image.BOX)
+    return np.array(image)
+
+  def _save(self) -> dict[str, np.ndarray]:
+    attributes = {f'env_{k}': v for k, v in numbers(self._env.unwrapped).items()}
+    values = {f'value_{k}': v for k, v in self._values.items()}
+    pictures = {f'picture_{k}': v for k, v in self._pictures.items()}
+    return {'solved': self._solved_now, **attributes, **values, **pictures}
+
+  def _load(self, state: Mapping[str, np.ndarray]) -> None:
+    def part(prefix):
+      return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+
+    assign_numbers(self._env.unwrapped, part('env_'))
+    self._solved_now = bool(state['solved'])
+    self._values = part('value_')
+    self._pictures = {k: v.astype(np.uint8) for k, v in part('picture_').items()}
+
+  def _scale_actions(self, space: spaces.Space) -> None:
+    if not isinstance(space, spaces.Box):
+      raise UserError(f'{self.task}: actions are {space}; only continuous (Box) actions work.')
+    low, high = (x.astype(np.float64).reshape(-1) for x in (space.low, space.high))
+    bounded = np.isfinite(low) & np.isfinite(high)
+    self._actions = low.size
+    self._middle = np.where(
+      bounded, (np.where(bounded, low, 0) + np.where(bounded, high, 0)) / 2, 0
+    )
+    self._half = np.where(bounded, (np.where(bounded, high, 0) - np.where(bounded, low, 0)) / 2, 1)
+
+  def close(self) -> None:
+    super().close()
+    with contextlib.suppress(Exception):  # at exit the display may already be gone
+      self._env.close()
+
+
+def register_robotics() -> None:
+  """Registers Gymnasium-Robotics, without its notice about environments we do not use."""
+  with contextlib.suppress(ImportError):
+    from farama_notifications import notifications
+
+    notifications.pop('gymnasium_robotics', None)
+  import gymnasium_robotics
+
+  gymnasium.register_envs(gymnasium_robotics)
+
+
+def _make(task: str, name: str, render: bool):
+  """gymnasium.make with our errors; module:Name-v0 imports the module first."""
+  if render:
+    require_gl()
+  if ':' not in name and name not in gymnasium.registry:
+    register_robotics()
+  try:
+    # The time limit is ours.
+    return gymnasium.make(
+      name,
+      render_mode='rgb_array' if render else None,
+      max_episode_steps=-1,
+      disable_env_checker=True,
+    )
+  except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
+    hint = nearest(name, gymnasium.registry)
+    hint = hint.replace("mean '", "mean 'gym_")
+    raise UserError(f"task: '{task}' is not a registered environment.{hint}") from error
+  except ModuleNotFoundError as error:
+    module = error.name or name.partition(':')[0]
+    raise UserError(f"task: '{task}' needs the module '{module}'; install it.") from error
+  except gymnasium.error.Error as error:
+    raise UserError(f'{task}: {" ".join(str(error).split())}') from error
+
+
+def _flatten(value, space: spaces.Space, name: str = '') -> dict[str, np.ndarray]:
+  """Named arrays of an observation; nested names are joined by an underscore."""
+  if isinstance(space, spaces.Dict):
+    parts = {}
+    for key, child in space.items():
+      parts.update(_flatten(value[key], child, f'{name}_{key}' if name else key))
+    return parts
+  if not isinstance(space, spaces.Box):
+    value = spaces.flatten(space, value)
+  return {name or 'vector': np.asarray(value)}
+
+
+def _is_image(value: np.ndarray) -> bool:
+  return value.dtype == np.uint8 and value.ndim == 3 and value.shape[-1] in (1, 3, 4)

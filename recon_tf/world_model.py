@@ -1,0 +1,58 @@
+"""The world model: encoder, ensemble RSSM, decoder, and the loss that trains them."""
+
+import numpy as np
+import tensorflow as tf
+
+from recon_tf.common import nets, tfutils
+from recon_tf.rssm import EnsembleRSSM, kl_loss
+
+
+class WorldModel(tfutils.Module):
+  """Equation (world_model_loss) on expert and replay sequences."""
+
+  def __init__(self, rng: np.random.Generator, config, shapes: dict[str, tuple], action: int):
+    dtype = tf.bfloat16 if config.precision == 16 else tf.float32
+    self._config = config
+    self.encoder = nets.Encoder(rng, shapes, **config.encoder, dtype=dtype)
+    self.rssm = EnsembleRSSM(rng, self.encoder.units, action, **config.rssm, dtype=dtype)
+    self.decoder = nets.Decoder(rng, self.rssm.units, shapes, **config.decoder, dtype=dtype)
+
+  def loss(self, data: dict[str, tf.Tensor], noise: dict[str, tf.Tensor]):
+    """Loss, posterior states [batch, time] and metrics."""
+    config = self._config
+    embed = self.encoder(data)
+    args = (data['action'], data['is_first'], noise, config.unroll)
+    post, prior = self.rssm.observe(embed, *args)
+    kl, kl_value = kl_loss(post, prior, config.kl.free, config.kl.balance)
+    likes = self.log_likelihoods(self.rssm.features(post), data)
+    loss = config.kl.scale * kl
+    metrics = {'model/kl': kl_value}
+    for key, like in likes.items():
+      scale = config.recon_scale['image' if len(data[key].shape) == 5 else 'vector']
+      loss -= scale * tf.reduce_mean(like)
+      metrics[f'model/{key}_error'] = -tf.reduce_mean(like)
+    metrics['model/prior_std'] = tf.reduce_mean(prior['std'])
+    metrics['model/post_std'] = tf.reduce_mean(post['std'])
+    return loss, post, metrics
+
+  def log_likelihoods(self, features: tf.Tensor, data) -> dict[str, tf.Tensor]:
+    """log p(o | s) of unit Gaussians up to their constant, summed over pixels or entries."""
+    likes = {}
+    for key, mean in self.decoder(features).items():
+      target = tf.cast(data[key], tf.float32)
+      if len(target.shape) == 5:
+        target = target / 255 - 0.5
+      axes = list(range(2, len(target.shape)))
+      likes[key] = -0.5 * tf.reduce_sum((mean - target) ** 2, axes)
+    return likes
+
+  def open_loop(self, data, context: int, noise) -> dict[str, tf.Tensor]:
+    """Decoded means: posterior for the first steps, then the prior mean on recorded actions."""
+    embed = self.encoder(data)
+    post, _ = self.rssm.observe(embed, data['action'], data['is_first'], noise, False)
+    features = [self.rssm.features(post)[:, :context]]
+    state = {k: post[k][:, context - 1] for k in ('deter', 'stoch')}
+    for t in range(context, data['action'].shape[1]):
+      state = self.rssm.mean_step(state, data['action'][:, t])
+      features.append(self.rssm.features(state)[:, None])
+    return self.decoder(tf.concat(features, 1))
