@@ -205,8 +205,5 @@ def lambda_return(reward, value, discount, bootstrap, lambda_: float) -> tf.Tens
   """Equation (lambda_return): R_t = r_t + g_t [(1 - l) V_t+1 + l R_t+1], ending in bootstrap."""
   next_values = tf.concat([value[1:], bootstrap[None]], 0)
   inputs = reward + discount * (1 - lambda_) * next_values
-  last, returns = bootstrap, []
-  for t in reversed(range(reward.shape[0])):
-    last = inputs[t] + discount[t] * lambda_ * last
-    returns.append(last)
-  return tf.stack(returns[::-1])
+  step = lambda last, now: now[0] + now[1] * lambda_ * last
+  return tf.scan(step, (inputs, discount), bootstrap, reverse=True)

@@ -5,6 +5,7 @@ import tensorflow as tf
 from recon_tf.common import dists, nets, tfutils
 
 State = dict[str, tf.Tensor]
+PIECE = 2**24  # floats of all heads' activations that may exist at once
 
 
 class EnsembleRSSM(tfutils.Module):
@@ -16,7 +17,7 @@ class EnsembleRSSM(tfutils.Module):
   def __init__(
     self, rng, embed, action, deter, stoch, hidden, ensemble, min_std, act, head_choice, dtype
   ):
-    self._deter, self._stoch, self._ensemble = deter, stoch, ensemble
+    self._deter, self._stoch, self._hidden, self._ensemble = deter, stoch, hidden, ensemble
     self._min_std, self._act = min_std, nets.ACTS[act]
     self._per_sample = head_choice == 'sample'
     self.img_in = nets.Linear(rng, stoch + action, hidden, dtype=dtype)
@@ -92,9 +93,14 @@ class EnsembleRSSM(tfutils.Module):
   def uncertainty(self, deter: tf.Tensor) -> tf.Tensor:
     """U of the transitions that led to these deterministic states, [time, batch].
 
-    Recomputed in the backward pass, one time step at a time, so that the heads' outputs of a
-    whole rollout never exist at once.
+    Large rollouts go in pieces that are recomputed in the backward pass, so that the heads'
+    outputs of a whole rollout never exist at once.
     """
+    time, batch = deter.shape[:2]
+    flat = tf.reshape(deter, [time * batch, self._deter])
+    floats = time * batch * self._ensemble * (self._hidden + self._stoch)
+    if floats <= PIECE:
+      return tf.reshape(disagreement(self.head_means(flat)), [time, batch])
     step = tf.recompute_grad(lambda x: disagreement(self.head_means(x)))
     return tf.stack([step(x) for x in tf.unstack(deter)])
 

@@ -3,14 +3,19 @@
 import argparse
 import contextlib
 import multiprocessing
+import pathlib
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+sys.path.append(str(pathlib.Path(__file__).parent.parent))
+
 from recon_tf import envs
 from recon_tf.common import UserError, load_config, run
+from recon_tf.common.errors import nearest
 
 # Targets of the project, checked by --check.
 BARE_TARGET = 0.85
@@ -19,12 +24,16 @@ SUITE_TARGETS = {'dmc': 5.0, 'metaworld': 5.0}
 
 def bench_envs(args: argparse.Namespace) -> None:
   """Step + render against a bare simulator loop and against the suites' own render paths."""
+  tasks = args.tasks or envs.TASKS
+  for task in tasks:
+    if task not in envs.TASKS:
+      raise UserError(f"--tasks: no benchmark for '{task}'.{nearest(task, envs.TASKS)}")
   # CPU time counts all threads, and other programs on the machine do not distort it.
   print('decisions per second of wall clock; ratios by wall clock and by CPU time')
   head = ('ours/s', 'bare/s', 'suite/s', 'ours/bare', '(cpu)', 'ours/suite', '(cpu)')
   print(f'{"task":24}' + ''.join(f'{x:>11}' for x in head))
   missed = []
-  for task in args.tasks or envs.TASKS:
+  for task in tasks:
     with contextlib.ExitStack() as stack:
       loops = [stack.enter_context(process(x, task)) for x in (our_loop, bare_loop, suite_loop)]
       ours, bare, suite = measure(loops, args.rounds, args.seconds)

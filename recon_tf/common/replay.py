@@ -68,6 +68,11 @@ class Replay:
     return len(self._entries) - self._head
 
   @property
+  def lengths(self) -> list[tuple[int, int]]:
+    """Number and transitions of every stored episode."""
+    return [(x.number, x.rows - 1) for x in self._entries[self._head :]]
+
+  @property
   def stats(self) -> dict[str, int]:
     return {'replay_steps': self.steps, 'replay_episodes': self.episodes}
 

@@ -13,6 +13,12 @@ from recon_tf.envs.base import Environment, assign_numbers, decisions, numbers, 
 from recon_tf.envs.render import close_at_exit, gl_error, mujoco, require_gl
 
 DEFAULT_LENGTH = 1000
+# Gymnasium leaves these one simulator step behind the positions, and reads and draws them so.
+POSES = (
+  *('xpos', 'xquat', 'xmat', 'xipos', 'ximat', 'subtree_com'),
+  *('geom_xpos', 'geom_xmat', 'site_xpos', 'site_xmat'),
+  *('cam_xpos', 'cam_xmat', 'light_xpos', 'light_xdir'),
+)
 RESERVED = ('image', 'action', 'reward', 'is_first', 'is_last', 'is_terminal')
 
 
@@ -127,13 +133,16 @@ class Gym(Environment):
     attributes = {f'env_{k}': v for k, v in numbers(self._env.unwrapped).items()}
     values = {f'value_{k}': v for k, v in self._values.items()}
     pictures = {f'picture_{k}': v for k, v in self._pictures.items()}
-    return {'solved': self._solved_now, **attributes, **values, **pictures}
+    poses = {f'pose_{x}': getattr(self.data, x).copy() for x in POSES}
+    return {'solved': self._solved_now, **attributes, **values, **pictures, **poses}
 
   def _load(self, state: Mapping[str, np.ndarray]) -> None:
     def part(prefix):
       return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
     assign_numbers(self._env.unwrapped, part('env_'))
+    for name, value in part('pose_').items():
+      getattr(self.data, name)[:] = value
     self._solved_now = bool(state['solved'])
     self._values = part('value_')
     self._pictures = {k: v.astype(np.uint8) for k, v in part('picture_').items()}

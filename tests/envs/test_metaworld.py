@@ -85,7 +85,7 @@ def test_image_is_upright_and_not_mirrored():
   env.model.site_size[site] = 0.05
   env.model.site_type[site] = mujoco.mjtGeom.mjGEOM_SPHERE
   env.model.site_group[site] = 0
-  env.model.site_matid[site] = -1
+  env.model.site_sameframe[site] = 0
   centre = np.array([0.0, 0.6, 0.3])
   origin = spot(env, site, centre)
   moved = [spot(env, site, centre + 0.15 * axis) - origin for axis in np.eye(3)]

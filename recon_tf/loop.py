@@ -1,0 +1,332 @@
+"""The one training loop: demonstrations, pretraining, interaction, evaluation, checkpoints."""
+
+import json
+import os
+import pathlib
+import time
+
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from recon_tf import demos, envs
+from recon_tf.agent import Agent
+from recon_tf.common import (
+  Checkpoint,
+  Config,
+  Counter,
+  Driver,
+  Every,
+  JSONLOutput,
+  Logger,
+  Replay,
+  TensorBoardOutput,
+  TerminalOutput,
+  UserError,
+)
+from recon_tf.common.episodes import load_folder
+from recon_tf.evaluation import evaluate, summarize
+from recon_tf.explorer import Collector
+
+# Keys that may change when a run goes on: they steer how long it runs and what it shows.
+FREE = (
+  'logdir', 'tasks', 'steps', 'eval_every', 'eval_episodes', 'eval_final', 'video_every', 'keep',
+  'threads', 'demos', 'replay.memory',
+)  # fmt: skip
+
+
+def train(config: Config) -> dict:
+  """Trains config.task to the end, or goes on where a killed run was; returns the evaluation."""
+  folder = run_folder(config)
+  final = folder / 'eval' / 'final.json'
+  if final.exists():
+    result = json.loads(final.read_text())
+    if result['step'] >= config.steps:
+      print(f'{folder} is finished already.')
+      return result
+  prepare_tensorflow(config)
+  run = Run(config, folder)
+  try:
+    run.pretrain()
+    run.interact()
+    return run.finish(final)
+  finally:
+    run.close()
+
+
+def run_folder(config: Config) -> pathlib.Path:
+  """logdir/<task>/<method>/<seed>."""
+  return pathlib.Path(config.logdir) / config.task / config.method / str(config.seed)
+
+
+class Run:
+  """Everything that one run holds, joined by callbacks."""
+
+  def __init__(self, config: Config, folder: pathlib.Path):
+    self.config, self.folder = config, folder
+    self.envs, self.eval_envs = self._make_envs(config.env.workers), []
+    try:
+      self.envs[0].ready()  # a wrong task ends here, before anything is written
+      prepare_folder(config, folder)
+      self._build()
+    except BaseException:
+      self.close()
+      raise
+
+  def _make_envs(self, number: int) -> list:
+    config = self.config
+    make = lambda: envs.Worker(config.task, config, config.seed, wait=False)
+    return [make() for _ in range(number)]
+
+  def _build(self) -> None:
+    config, folder = self.config, self.folder
+    self.step = Counter()
+    self.expert = load_demos(config)
+    self.agent = Agent(config, self.envs[0].obs_space, self.envs[0].act_space)
+    self.replay = Replay(
+      folder / 'train_episodes', config.replay.capacity, config.replay.memory, config.seed
+    )
+    self.checkpoint = Checkpoint(folder / 'checkpoints', config.keep)
+    self.should_eval = Every(config.eval_every)
+    self.should_video = Every(config.video_every)
+    length = self.envs[0].length
+    self.collector = Collector(len(self.envs), length, config.windows, config.seed)
+    self.driver = Driver(self.envs, config.seed)
+    self.driver.on_step(self._on_step)
+    self.driver.on_episode(self._on_episode)
+    self.driver.on_drop(self._on_drop)
+    resumed = self._restore()
+    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}')]
+    outputs.append(JSONLOutput(folder, int(self.step) if resumed else 0))
+    outputs.append(TensorBoardOutput(folder))
+    self.logger = Logger(self.step, outputs)
+    if not resumed:
+      self.logger.hyperparameters(config.flat)
+    self._histograms = {}
+
+  def close(self) -> None:
+    for env in [*self.envs, *self.eval_envs]:
+      env.close()
+
+  # Phases
+
+  def pretrain(self) -> None:
+    """Joint updates on demonstrations, then cloning; a killed run goes on inside."""
+    config = self.config
+    self._phase('Pretraining', self.agent.train, config.pretrain)
+    self._phase('Cloning', self.agent.clone, config.pretrain + config.pretrain_bc)
+    if not self.checkpoint.paths():
+      self._save()
+
+  def _phase(self, name: str, update, until: int) -> None:
+    done = int(self.agent.updates)
+    if done >= until:
+      return
+    bar = tqdm(total=until - done, desc=name, unit='update', mininterval=1)
+    while done < until:
+      if done == 0:
+        bar.write('Compiling the update (once) ...')
+      self._update(update, self.expert)
+      done = int(self.agent.updates)
+      bar.update()
+      if done % 200 == 0 or done == until:
+        self._save()
+    bar.close()
+    self._write()
+
+  def interact(self) -> None:
+    """Whole episodes until the budget is spent; between them nothing is in the air."""
+    self._evaluate_if_due()
+    while self.step < self.config.steps:
+      self.driver(self._policy, len(self.envs))
+      self._write()
+      self._evaluate_if_due()
+      self._save()
+
+  def finish(self, final: pathlib.Path) -> dict:
+    """The last policy in many episodes; that is the result of the run."""
+    print(f'Evaluating the final policy in {self.config.eval_final} episodes ...', flush=True)
+    result = {'step': int(self.step), **self._evaluate(self.config.eval_final, 'final')}
+    write_json(final, result)
+    return result
+
+  # Acting and learning
+
+  def _policy(self, obs, state):
+    """Random actions at first; then main policy and explorer take turns."""
+    mask = self.collector(obs['is_first'])
+    warm = self.step < self.config.prefill and self.config.prefill_policy == 'random'
+    return self.agent.policy(obs, state, 'random' if warm else mask)
+
+  def _on_step(self, transition, index) -> None:
+    self.replay.add_step(transition, index)
+    if transition['is_first']:
+      return
+    self.step.increment()
+    while self._updates_due():
+      self._update(self.agent.train, self.replay)
+
+  def _updates_due(self) -> bool:
+    """Counted from the start, so that a resumed run catches up instead of losing updates."""
+    config = self.config
+    online = int(self.agent.updates) - config.pretrain - config.pretrain_bc
+    rounds = (int(self.step) - config.prefill) // config.train_every
+    return self.replay.episodes > 0 and online < rounds * config.train_steps
+
+  def _update(self, update, replay) -> None:
+    """One update; the next batches load in the background meanwhile."""
+    number = int(self.agent.updates)
+    settings = self.config.replay
+    batches = [
+      (replay, (settings.batch, settings.length, (0, number))),
+      (self.expert, (settings.expert_batch, settings.length, (1, number))),
+    ]
+    data = [source.sample(*args) for source, args in batches]
+    for source, (batch, length, (stream, _)) in batches:
+      source.prefetch(batch, length, (stream, number + 1))
+    metrics = {k: np.asarray(v) for k, v in update(*data).items()}
+    self._check_finite(metrics)
+    for key, value in metrics.items():
+      if value.ndim:
+        self._histograms[key] = value
+      else:
+        self.logger.scalar(key, value)
+
+  def _check_finite(self, metrics: dict) -> None:
+    for key, value in metrics.items():
+      if key.endswith('_loss') and not np.isfinite(value):
+        raise UserError(
+          f"'{key}' became {value} at step {int(self.step)} (update {int(self.agent.updates)}); "
+          f'the last good checkpoint in {self.folder} is intact.'
+        )
+
+  def _on_episode(self, episode, index) -> None:
+    self.logger.scalar('train/return', episode['reward'].sum())
+    self.logger.scalar('train/length', len(episode['reward']) - 1)
+    self.logger.scalar('train/explorer_share', episode['log_explorer'][1:].mean())
+    if 'log_success' in episode:
+      self.logger.scalar('train/success', episode['log_success'].max())
+
+  def _on_drop(self, index) -> None:
+    self.replay.drop(index)
+
+  # Reports
+
+  def _write(self) -> None:
+    for key, value in self._histograms.items():
+      self.logger.histogram(key, value)
+    self._histograms = {}
+    self.logger.add(self.replay.stats, 'replay')
+    self.logger.scalar('time/minutes', (time.time() - START) / 60)
+    self.logger.write()
+
+  def _evaluate_if_due(self) -> None:
+    if not self.should_eval(self.step):
+      return
+    video = self.should_video(self.step)
+    self._evaluate(self.config.eval_episodes, f'{int(self.step):09d}', video)
+    if video:
+      batch = self.expert.sample(6, self.config.replay.length, (2, int(self.step)))
+      for key, frames in self.agent.report(batch).items():
+        self.logger.video(key, frames, 10)
+      self.logger.write()
+
+  def _evaluate(self, episodes: int, name: str, video: bool = False) -> dict:
+    if not self.eval_envs:
+      self.eval_envs = self._make_envs(min(episodes, self.config.eval_workers))
+    result = evaluate(self.agent, self.eval_envs, episodes, 10_000 + self.config.seed, video)
+    frames = result.pop('video', None)
+    if frames is not None:
+      self.logger.video('eval/video', frames)
+    means = summarize(result)
+    self.logger.add(means, 'eval')
+    self.logger.write()
+    write_json(self.folder / 'eval' / f'{name}.json', {'step': int(self.step), **means, **result})
+    return means
+
+  # Checkpoints
+
+  def _save(self) -> None:
+    meta = {
+      'step': int(self.step),
+      'driver_episodes': self.driver.episodes,
+      'collector_episodes': self.collector.episodes,
+      'replay_position': self.replay.position,
+      'eval_last': self.should_eval.last,
+      'video_last': self.should_video.last,
+    }
+    number = int(self.step) + int(self.agent.updates)  # pretraining moves only the second
+    self.checkpoint.save(number, self.agent.state(), meta)
+
+  def _restore(self) -> bool:
+    found = self.checkpoint.load()
+    if found is None:
+      return False
+    arrays, meta = found
+    self.agent.restore(arrays)
+    # A kill between an episode's file and its checkpoint leaves the file: it counts.
+    extra = [x for x in self.replay.lengths if x[0] >= meta['replay_position']]
+    self.step.reset(meta['step'] + sum(length for _, length in extra))
+    self.driver.episodes = meta['driver_episodes'] + len(extra)
+    self.collector.episodes = meta['collector_episodes'] + len(extra)
+    self.should_eval.last, self.should_video.last = meta['eval_last'], meta['video_last']
+    print(f'Going on at step {int(self.step)} in {self.folder}.')
+    return True
+
+
+START = time.time()
+
+
+def prepare_tensorflow(config: Config) -> None:
+  """Threads, determinism, and one line on the device."""
+  if config.threads:
+    tf.config.threading.set_intra_op_parallelism_threads(config.threads)
+  if config.deterministic:
+    tf.config.experimental.enable_op_determinism()
+    tf.random.set_seed(config.seed)
+  gpus = tf.config.list_physical_devices('GPU')
+  for gpu in gpus:
+    tf.config.experimental.set_memory_growth(gpu, True)
+  where = f'{len(gpus)} GPU(s)' if gpus else f'the CPU ({os.cpu_count()} cores), no GPU was found'
+  print(f'TensorFlow {tf.__version__} runs on {where}.')
+
+
+def prepare_folder(config: Config, folder: pathlib.Path) -> None:
+  """Saves the config; a folder that holds a run with other settings is refused."""
+  path = folder / 'config.yaml'
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+  except OSError as error:
+    raise UserError(f"Cannot write to '{folder}': {error.strerror}; set --logdir.") from error
+  if path.exists():
+    old = Config.load(path).flat
+    changed = [
+      k for k, v in config.flat.items() if k not in FREE and k in old and old[k] != v
+    ]
+    if changed:
+      key = changed[0]
+      raise UserError(
+        f"'{folder}' holds a run with {key} = {old[key]}, not {config.flat[key]}; set another "
+        f'--logdir, or remove that folder to start anew.'
+      )
+  config.save(path)
+
+
+def load_demos(config: Config) -> Replay:
+  """The demonstrations as a replay in memory, made first if there are none."""
+  folder = config.demos
+  if not folder:
+    folder = demos.demo_folder('demos', config.task, config)
+    demos.ensure_demos(config.task, config.demo_episodes, folder, config)
+  expert = Replay(None, seed=config.seed)
+  for episode in load_folder(folder, tuple(config.env.size), config.demo_episodes):
+    expert.add_episode(episode)
+  print(f'{expert.episodes} demonstrations with {expert.steps} steps from {folder}.')
+  return expert
+
+
+def write_json(path: pathlib.Path, value: dict) -> None:
+  path.parent.mkdir(parents=True, exist_ok=True)
+  temporary = path.with_suffix('.writing')
+  temporary.write_text(json.dumps(value, indent=1))
+  temporary.replace(path)
