@@ -55,12 +55,18 @@ class Agent(tfutils.Module):
 
   def _compile(self) -> None:
     config = self._config
-    wrap = lambda fn, jit: fn if config.eager else function(fn, jit)
+    wrap = lambda fn, jit: fn if config.eager else tfutils.function(fn, jit)
     jit = config.jit and config.devices == 1
     model_jit = jit and (config.jit_conv or not self.world_model.encoder.convs)
-    self._model_step = wrap(self._train_model, model_jit)
-    self._behavior_step = wrap(self._train_behaviors, jit)
-    self._clone_step = wrap(self._train_clone, jit)
+    # Replicas have to meet in one graph: TensorFlow forbids it inside of a nested function.
+    nested = wrap if config.devices == 1 else lambda fn, jit: fn
+    # TensorFlow's own convolutions are faster than XLA's on a CPU; the recurrence is not.
+    if jit and not model_jit and not config.eager:
+      rssm = self.world_model.rssm
+      self.world_model.observe = tfutils.compiled_inside(rssm.observe, rssm.variables)
+    self._model_step = nested(self._train_model, model_jit)
+    self._behavior_step = nested(self._train_behaviors, jit)
+    self._clone_step = nested(self._train_clone, jit)
     self._train = wrap(self._update, None)
     self._clone = wrap(self._clone_update, None)
     self._act = {}
@@ -93,7 +99,7 @@ class Agent(tfutils.Module):
   def _act_step(self, greedy: bool, uniform: bool):
     if (greedy, uniform) not in self._act:
       fn = lambda *args: self._policy(*args, greedy, uniform)
-      self._act[greedy, uniform] = fn if self._config.eager else function(fn)
+      self._act[greedy, uniform] = fn if self._config.eager else tfutils.function(fn)
     return self._act[greedy, uniform]
 
   def _policy(self, obs, state, mask, seed, greedy: bool, uniform: bool):
@@ -137,15 +143,15 @@ class Agent(tfutils.Module):
     return run_replicated(self._strategy, fn, data, expert, seed)
 
   def _inputs(self, data) -> dict[str, tf.Tensor]:
-    keys = {*self._shapes, 'action', 'is_first', 'is_terminal'}
-    missing = sorted(keys - data.keys())
+    keys = {*self.world_model.encoder.keys, *self.world_model.decoder.keys}
+    keys = sorted({*keys, 'action', 'is_first', 'is_terminal'})
+    missing = [k for k in keys if k not in data]
     if missing:
       raise UserError(
         f'the data lack {missing}, which this task observes; make the demonstrations anew or '
         'choose other inputs with encoder.cnn_keys, encoder.mlp_keys and the decoder keys.'
       )
-    used = {*self.world_model.encoder.keys, *self.world_model.decoder.keys}
-    return {k: tf.convert_to_tensor(data[k]) for k in keys if k in used or k not in self._shapes}
+    return {k: tf.convert_to_tensor(data[k]) for k in keys}
 
   def _update(self, data, expert, seed):
     """The whole update: world model, discriminator and main policy, explorer."""
@@ -205,8 +211,8 @@ class Agent(tfutils.Module):
     metrics.update(self.model_opt.step(tape, loss))
     post = {k: tf.stop_gradient(post[k]) for k in ('deter', 'stoch')}
     if not both:
-      args = (expert['action'], expert['is_first'], noise['expert'], self._config.unroll)
-      own, _ = self.world_model.rssm.observe(self.world_model.encoder(expert), *args)
+      args = (expert['action'], expert['is_first'], noise['expert'])
+      own, _ = self.world_model.observe(self.world_model.encoder(expert), *args)
       post = {k: tf.concat([post[k], own[k]], 0) for k in post}
     amount = data['action'].shape[0]
     states = {k: v[:amount] for k, v in post.items()}, {k: v[amount:] for k, v in post.items()}
@@ -379,11 +385,6 @@ class Agent(tfutils.Module):
     if self.explorer:
       sizes['explorer'] = count(self.explorer.networks)
     return sizes
-
-
-def function(fn, jit: bool | None = None):
-  """A graph; there is no Python control flow on tensors for autograph to translate."""
-  return tf.function(fn, jit_compile=jit, autograph=False)
 
 
 def make_strategy(config) -> tf.distribute.Strategy:

@@ -68,9 +68,11 @@ def sample_windows(
     edges = edges // 2
   elif place == 'late':
     edges = length - length // 2 + edges // 2
-  window = max(1, round(window * min(length / full, 1)))
-  for low, high in zip(edges[:-1], edges[1:], strict=True):
-    size = min(window, high - low)
+  # Rounded in total, not a window, so that the share is right to a step at every length.
+  total = round(strata * window * min(length / full, 1))
+  sizes = np.diff(np.arange(strata + 1) * total // strata)
+  for low, high, size in zip(edges[:-1], edges[1:], sizes, strict=True):
+    size = min(size, high - low)
     start = rng.integers(low, high - size + 1)
     mask[start : start + size] = True
   return mask

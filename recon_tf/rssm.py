@@ -15,10 +15,23 @@ class EnsembleRSSM(tfutils.Module):
   """
 
   def __init__(
-    self, rng, embed, action, deter, stoch, hidden, ensemble, min_std, act, head_choice, dtype
+    self,
+    rng,
+    embed: int,
+    action: int,
+    deter: int,
+    stoch: int,
+    hidden: int,
+    ensemble: int,
+    min_std: float,
+    act: str,
+    head_choice: str,
+    unroll: bool = False,
+    dtype: tf.DType = tf.float32,
   ):
     self._deter, self._stoch, self._hidden, self._ensemble = deter, stoch, hidden, ensemble
     self._min_std, self._act = min_std, nets.ACTS[act]
+    self._unroll = unroll
     self._per_sample = head_choice == 'sample'
     self.img_in = nets.Linear(rng, stoch + action, hidden, dtype=dtype)
     self.gru = nets.GRU(rng, hidden, deter, dtype=dtype)
@@ -42,7 +55,7 @@ class EnsembleRSSM(tfutils.Module):
       'heads': seeds.onehot(picks, self._ensemble),
     }
 
-  def observe(self, embed, action, is_first, noise: dict[str, tf.Tensor], unroll: bool):
+  def observe(self, embed, action, is_first, noise: dict[str, tf.Tensor]):
     """Posterior and prior of sequences [batch, time, ...]; one drawn head supplies each prior.
 
     The recurrence needs only posteriors, so priors are computed for all times at once, and
@@ -62,7 +75,7 @@ class EnsembleRSSM(tfutils.Module):
 
     start = self.initial(batch)
     start.update(mean=tf.zeros_like(start['stoch']), std=tf.zeros_like(start['stoch']))
-    post = tfutils.scan(step, start, inputs, unroll)
+    post = tfutils.scan(step, start, inputs, self._unroll)
     prior = self._drawn_prior(post['deter'], noise['heads'])
     return tf.nest.map_structure(swap, (post, prior))
 

@@ -14,15 +14,16 @@ class WorldModel(tfutils.Module):
     dtype = tf.bfloat16 if config.precision == 16 else tf.float32
     self._config = config
     self.encoder = nets.Encoder(rng, shapes, **config.encoder, dtype=dtype)
-    self.rssm = EnsembleRSSM(rng, self.encoder.units, action, **config.rssm, dtype=dtype)
+    options = {**config.rssm, 'unroll': config.unroll, 'dtype': dtype}
+    self.rssm = EnsembleRSSM(rng, self.encoder.units, action, **options)
     self.decoder = nets.Decoder(rng, self.rssm.units, shapes, **config.decoder, dtype=dtype)
+    self.observe = self.rssm.observe  # the agent may put a compiled one here
 
   def loss(self, data: dict[str, tf.Tensor], noise: dict[str, tf.Tensor]):
     """Loss, posterior states [batch, time] and metrics."""
     config = self._config
     embed = self.encoder(data)
-    args = (data['action'], data['is_first'], noise, config.unroll)
-    post, prior = self.rssm.observe(embed, *args)
+    post, prior = self.observe(embed, data['action'], data['is_first'], noise)
     kl, kl_value = kl_loss(post, prior, config.kl.free, config.kl.balance)
     likes = self.log_likelihoods(self.rssm.features(post), data)
     loss = config.kl.scale * kl
@@ -49,7 +50,7 @@ class WorldModel(tfutils.Module):
   def open_loop(self, data, context: int, noise) -> dict[str, tf.Tensor]:
     """Decoded means: posterior for the first steps, then the prior mean on recorded actions."""
     embed = self.encoder(data)
-    post, _ = self.rssm.observe(embed, data['action'], data['is_first'], noise, False)
+    post, _ = self.observe(embed, data['action'], data['is_first'], noise)
     features = [self.rssm.features(post)[:, :context]]
     state = {k: post[k][:, context - 1] for k in ('deter', 'stoch')}
     for t in range(context, data['action'].shape[1]):

@@ -8,6 +8,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 sys.path.append(str(pathlib.Path(__file__).parent.parent))
 
 from recon_tf import common
+from recon_tf.common import cache
 
 
 def main() -> None:
@@ -25,4 +26,5 @@ def main() -> None:
 
 
 if __name__ == '__main__':
+  cache.use_compilation_cache()
   common.run(main)

@@ -19,7 +19,7 @@ class Checkpoint:
 
   def save(self, step: int, arrays: dict[str, np.ndarray], meta: dict) -> pathlib.Path:
     """Writes arrays and a JSON-able dict under the number of the step."""
-    text = json.dumps({**meta, 'step': int(step)}).encode()
+    text = json.dumps({'step': int(step), **meta}).encode()
     if META in arrays:
       raise ValueError(f"'{META}' is not free as the name of an array.")
     remove_temporary(self.directory)

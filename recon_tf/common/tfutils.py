@@ -83,6 +83,47 @@ def scan(fn: Callable, start, inputs, unroll: bool):
   return tf.nest.map_structure(lambda *xs: tf.stack(xs), *states)
 
 
+def function(fn: Callable, jit: bool | None = None) -> Callable:
+  """A graph; there is no Python control flow on tensors for autograph to translate."""
+  return tf.function(fn, jit_compile=jit, autograph=False)
+
+
+def compiled_inside(fn: Callable, params: list[tf.Variable]) -> Callable:
+  """An XLA program of fn(x, *rest) for use inside of a graph, with gradients for x and params.
+
+  The backward pass is a program that runs fn once more, because XLA cannot hand the history of
+  a loop from one program to another.
+  """
+
+  def gradients(x, rest, upstream):
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+      tape.watch([x, *params])
+      outputs = tf.nest.flatten(fn(x, *rest))
+    return tape.gradient(outputs, [x, *params], upstream, unconnected_gradients='zero')
+
+  forward, backward = function(fn, True), function(gradients, True)
+
+  def call(x, *rest):
+    structure = []
+
+    @tf.custom_gradient
+    def run(x):
+      outputs = forward(x, *rest)
+      structure.append(outputs)
+
+      def grad(*upstream, variables=()):
+        first, *others = backward(x, rest, list(upstream))
+        of = {p.ref(): g for p, g in zip(params, others, strict=True)}
+        return first, [of[v.ref()] for v in variables]
+
+      return tf.nest.flatten(outputs), grad
+
+    flat = run(x)
+    return tf.nest.pack_sequence_as(structure[0], flat)
+
+  return call
+
+
 def all_reduce_mean(values: list[tf.Tensor]) -> list[tf.Tensor]:
   """Averages over the devices that share a batch; nothing to do on one."""
   context = tf.distribute.get_replica_context()

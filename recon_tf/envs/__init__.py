@@ -57,8 +57,9 @@ def _options(suite: str, config) -> dict:
   if len(size) != 2 or min(size) < 8:
     raise UserError(f'env.size: needs height and width of at least 8 pixels, not {list(env.size)}.')
   shared = {'size': size, 'render': env.render, 'repeat': env.repeat, 'length': env.length}
-  own = getattr(env, suite) if suite in env else {}
-  return {**shared, **dict(own)}
+  own = dict(getattr(env, suite)) if suite in env else {}
+  own['repeat'] = env.repeat or own.get('repeat', 0)
+  return {**shared, **own}
 
 
 def __getattr__(name: str):
