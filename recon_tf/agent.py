@@ -8,8 +8,8 @@ import tensorflow as tf
 from recon_tf import explorer as exploration
 from recon_tf.behavior import ActorCritic
 from recon_tf.common import tfutils
-from recon_tf.common.npz import read_npz, write_npz
 from recon_tf.common.errors import UserError
+from recon_tf.common.npz import read_npz, write_npz
 from recon_tf.discriminator import Discriminator
 from recon_tf.world_model import WorldModel
 
@@ -308,8 +308,8 @@ class Agent(tfutils.Module):
   def _starts(self, data, states, noise):
     """States that seed imagination, and the real pairs (s_t-1, a_t-1) that led to them.
 
-      feature:  s_0  s_1 ... s_T-1        start at s_t; its pair is (s_t-1, action[t]),
-      action:   a_0  a_1 ... a_T-1        invalid at t = 0 and where an episode begins or ended
+    feature:  s_0  s_1 ... s_T-1        start at s_t; its pair is (s_t-1, action[t]),
+    action:   a_0  a_1 ... a_T-1        invalid at t = 0 and where an episode begins or ended
     """
     config, flat = self._config, lambda x: tf.reshape(x, [-1, *x.shape[2:]])
     feature = self.world_model.rssm.features(states)
@@ -338,7 +338,7 @@ class Agent(tfutils.Module):
         truth = tf.cast(data[key], tf.float32) / 255
         model = tf.clip_by_value(mean + 0.5, 0, 1)
         grid = tf.concat([truth, model, (model - truth + 1) / 2], 2)
-        batch, time, height, width, channels = grid.shape
+        _, time, height, _, channels = grid.shape
         video = tf.reshape(tf.transpose(grid, [1, 2, 0, 3, 4]), [time, height, -1, channels])
         videos[f'open_loop/{key}'] = tf.cast(video * 255, tf.uint8).numpy()
     return videos

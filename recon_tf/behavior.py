@@ -90,9 +90,9 @@ class ActorCritic(tfutils.Module):
   def imagine(self, rssm, start: dict[str, tf.Tensor], noise: dict[str, tf.Tensor]):
     """Rolls the policy through the prior.
 
-      feature:  s0  s1  s2 ... sH      [H + 1, batch]
-      action:   a0  a1  a2 ...         [H, batch], a_k taken in s_k
-      deter:        d1  d2 ... dH      [H, batch], the prior heads at d_k+1 give U(s_k, a_k)
+    feature:  s0  s1  s2 ... sH      [H + 1, batch]
+    action:   a0  a1  a2 ...         [H, batch], a_k taken in s_k
+    deter:        d1  d2 ... dH      [H, batch], the prior heads at d_k+1 give U(s_k, a_k)
     """
     inputs = (noise['action'], noise['latent'], noise['heads'])
 
@@ -116,9 +116,9 @@ class ActorCritic(tfutils.Module):
   def actor_loss(self, seq, expert) -> tuple[tf.Tensor, Metrics]:
     """-J + kappa * BC of Equation (common_actor).
 
-      reward:  r0  r1 ... rH-2  rH-1
-      value:   v0  v1 ... vH-2 [vH-1]   the last one bootstraps
-      return:  R0  R1 ... RH-2          H - 1 terms enter the objective
+    reward:  r0  r1 ... rH-2  rH-1
+    value:   v0  v1 ... vH-2 [vH-1]   the last one bootstraps
+    return:  R0  R1 ... RH-2          H - 1 terms enter the objective
     """
     settings, lambda_ = self._settings, self._config.lambda_
     value = self.value(self.critics, seq)
@@ -161,7 +161,7 @@ class ActorCritic(tfutils.Module):
   def _replay_critic_loss(self, replay, next_value, next_return) -> tf.Tensor:
     """One-step targets on real pairs whose next state started the imagination.
 
-      replay:   s_t-1, a_t-1 -> s_t          imagination from s_t gives value and return there
+    replay:   s_t-1, a_t-1 -> s_t          imagination from s_t gives value and return there
     """
     config = self._config
     target = (1 - config.lambda_) * next_value + config.lambda_ * next_return

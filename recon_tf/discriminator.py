@@ -13,9 +13,7 @@ class Discriminator(tfutils.Module):
     dtype = tf.bfloat16 if config.precision == 16 else tf.float32
     self._config = config
     self._inputs = features + action
-    self.mlp = nets.MLP(
-      rng, self._inputs, config.disc.layers, config.disc.act, 1, dtype=dtype
-    )
+    self.mlp = nets.MLP(rng, self._inputs, config.disc.layers, config.disc.act, 1, dtype=dtype)
 
   def draw(self, lead, seeds: tfutils.Seeds) -> tf.Tensor:
     """Input noise for pairs [*lead]."""

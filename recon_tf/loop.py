@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import time
 
 import numpy as np
@@ -34,6 +35,12 @@ FREE = (
   'threads', 'demos', 'replay.memory',
 )  # fmt: skip
 
+# What tells at a glance how a run is doing; TensorBoard shows these on top.
+ESSENTIALS = (
+  'eval/success', 'eval/return', 'train/return', 'disc/gap', 'main/uncertainty',
+  'explorer/uncertainty', 'gate/mean', 'model/model_loss', 'main/bc_loss',
+)  # fmt: skip
+
 
 def train(config: Config) -> dict:
   """Trains config.task to the end, or goes on where a killed run was; returns the evaluation."""
@@ -56,7 +63,8 @@ def train(config: Config) -> dict:
 
 def run_folder(config: Config) -> pathlib.Path:
   """logdir/<task>/<method>/<seed>."""
-  return pathlib.Path(config.logdir) / config.task / config.method / str(config.seed)
+  task = re.sub('[/:]', '-', config.task)  # as in gym_package:Robot-v0
+  return pathlib.Path(config.logdir) / task / config.method / str(config.seed)
 
 
 class Run:
@@ -98,7 +106,7 @@ class Run:
     resumed = self._restore()
     outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}')]
     outputs.append(JSONLOutput(folder, int(self.step) if resumed else 0))
-    outputs.append(TensorBoardOutput(folder))
+    outputs.append(TensorBoardOutput(folder, ESSENTIALS))
     self.logger = Logger(self.step, outputs)
     if not resumed:
       self.logger.hyperparameters(config.flat)
@@ -119,7 +127,7 @@ class Run:
       self._save()
 
   def _phase(self, name: str, update, until: int) -> None:
-    done = int(self.agent.updates)
+    done = int(self.agent.updates.numpy())
     if done >= until:
       return
     bar = tqdm(total=until - done, desc=name, unit='update', mininterval=1)
@@ -127,7 +135,7 @@ class Run:
       if done == 0:
         bar.write('Compiling the update (once) ...')
       self._update(update, self.expert)
-      done = int(self.agent.updates)
+      done = int(self.agent.updates.numpy())
       bar.update()
       if done % 200 == 0 or done == until:
         self._save()
@@ -169,13 +177,13 @@ class Run:
   def _updates_due(self) -> bool:
     """Counted from the start, so that a resumed run catches up instead of losing updates."""
     config = self.config
-    online = int(self.agent.updates) - config.pretrain - config.pretrain_bc
+    online = int(self.agent.updates.numpy()) - config.pretrain - config.pretrain_bc
     rounds = (int(self.step) - config.prefill) // config.train_every
     return self.replay.episodes > 0 and online < rounds * config.train_steps
 
   def _update(self, update, replay) -> None:
     """One update; the next batches load in the background meanwhile."""
-    number = int(self.agent.updates)
+    number = int(self.agent.updates.numpy())
     settings = self.config.replay
     batches = [
       (replay, (settings.batch, settings.length, (0, number))),
@@ -196,7 +204,8 @@ class Run:
     for key, value in metrics.items():
       if key.endswith('_loss') and not np.isfinite(value):
         raise UserError(
-          f"'{key}' became {value} at step {int(self.step)} (update {int(self.agent.updates)}); "
+          f"'{key}' became {value} at step {int(self.step)} "
+          f'(update {int(self.agent.updates.numpy())}); '
           f'the last good checkpoint in {self.folder} is intact.'
         )
 
@@ -255,7 +264,8 @@ class Run:
       'eval_last': self.should_eval.last,
       'video_last': self.should_video.last,
     }
-    number = int(self.step) + int(self.agent.updates)  # pretraining moves only the second
+    # Pretraining moves only the updates.
+    number = int(self.step) + int(self.agent.updates.numpy())
     self.checkpoint.save(number, self.agent.state(), meta)
 
   def _restore(self) -> bool:
@@ -300,9 +310,7 @@ def prepare_folder(config: Config, folder: pathlib.Path) -> None:
     raise UserError(f"Cannot write to '{folder}': {error.strerror}; set --logdir.") from error
   if path.exists():
     old = Config.load(path).flat
-    changed = [
-      k for k, v in config.flat.items() if k not in FREE and k in old and old[k] != v
-    ]
+    changed = [k for k, v in config.flat.items() if k not in FREE and k in old and old[k] != v]
     if changed:
       key = changed[0]
       raise UserError(

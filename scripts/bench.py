@@ -1,4 +1,4 @@
-"""Speed, as ratios measured in one run: python scripts/bench.py envs"""
+"""Speed and sizes, as ratios measured in one run: python scripts/bench.py envs|train|params"""
 
 import argparse
 import contextlib
@@ -233,11 +233,24 @@ def add_envs(parser: argparse.ArgumentParser) -> None:
 BENCHMARKS = {'envs': (bench_envs, add_envs)}
 
 
+# These take the flags of the config and import TensorFlow, which must not meet a renderer.
+LEARNING = {
+  'train': 'RECON and CMIL updates of one config in turn; --help lists the flags',
+  'params': 'stored parameters for a 6-dim action as JSON',
+}
+
+
 def main() -> None:
+  if sys.argv[1:] and sys.argv[1] in LEARNING:
+    import bench_train
+
+    return bench_train.BENCHMARKS[sys.argv[1]](sys.argv[2:])
   parser = argparse.ArgumentParser(description=__doc__)
   commands = parser.add_subparsers(dest='command', required=True)
   for name, (function, add_arguments) in BENCHMARKS.items():
     add_arguments(commands.add_parser(name, help=function.__doc__))
+  for name, meaning in LEARNING.items():
+    commands.add_parser(name, help=meaning)
   args = parser.parse_args()
   BENCHMARKS[args.command][0](args)
 

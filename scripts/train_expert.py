@@ -54,6 +54,9 @@ def main() -> None:
     '--steps', type=int, default=300_000, help='decisions (two simulator steps each)'
   )
   parser.add_argument('--seed', type=int, default=0)
+  parser.add_argument(
+    '--entropy', type=float, default=-1.0, help='target entropy per action dimension'
+  )
   parser.add_argument('--outdir', default='recon_tf/experts/weights')
   args = parser.parse_args()
   _, domain, task = args.task.split('_')
@@ -81,7 +84,7 @@ def main() -> None:
         best[0] = row['eval']
         np.savez(outdir / f'{args.task}.npz', **{f'actor_{i}': x for i, x in enumerate(params)})
 
-  sac.train(make_env, args.steps, args.seed, report)
+  sac.train(make_env, args.steps, args.seed, report, args.entropy)
 
 
 if __name__ == '__main__':

@@ -23,7 +23,7 @@ def main() -> None:
       assert len(copies) == 2, name
       assert copies[0] == copies[1], name
     results.append(agent.state())
-  assert int(agent.updates) == int(agent.model_opt.steps) == 2
+  assert agent.updates.numpy() == agent.model_opt.steps.numpy() == 2
   changed = fixtures.different(*results)
   assert 'world_model.decoder.mlp.out.bias' in changed, 'the second half had no influence'
   action, _ = agent.policy({k: v[:, 0] for k, v in fixtures.batch(3).items()}, None, 'eval')

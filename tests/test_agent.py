@@ -73,9 +73,7 @@ def test_main_update_changes_not_one_bit_of_the_explorer(prepared):
   agent, start, replay, pairs, noise = prepared
   before = weights(agent)
   reward = lambda seq: agent._main_reward(seq, noise['disc']['main'])
-  seq, _ = agent.main.train(
-    agent.world_model.rssm, start, reward, pairs, noise['main'], replay
-  )
+  seq, _ = agent.main.train(agent.world_model.rssm, start, reward, pairs, noise['main'], replay)
   assert parts(fixtures.different(before, weights(agent))) == {'main'}
   before = weights(agent)
   agent._train_disc(pairs, seq, noise['disc'])

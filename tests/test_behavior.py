@@ -194,7 +194,9 @@ def test_targets_start_as_copies():
   main = fixtures.make_agent(eager=True).main
   for slow, fast in zip(main._slow_variables, main._fast_variables, strict=True):
     np.testing.assert_array_equal(slow.numpy(), fast.numpy())
-  assert (main.critics[0].hidden[0].kernel.numpy() != main.critics[1].hidden[0].kernel.numpy()).any()
+  assert (
+    main.critics[0].hidden[0].kernel.numpy() != main.critics[1].hidden[0].kernel.numpy()
+  ).any()
 
 
 @pytest.mark.parametrize('optimizer', ['adam', 'sgd'])

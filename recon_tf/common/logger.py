@@ -152,12 +152,16 @@ class JSONLOutput:
 
 
 class TensorBoardOutput:
-  """Event files for TensorBoard; the only output that needs TensorFlow."""
+  """Event files for TensorBoard; the only output that needs TensorFlow.
 
-  def __init__(self, logdir: str | pathlib.Path):
+  The essentials are shown once more in a group of their own, whose capital sorts it on top.
+  """
+
+  def __init__(self, logdir: str | pathlib.Path, essentials: Iterable[str] = ()):
     import tensorflow as tf  # late: processes that render must be free of it
 
     self._tf = tf
+    self._essentials = set(essentials)
     self._writer = tf.summary.create_file_writer(str(logdir), max_queue=1000)
 
   def __call__(self, step: int, scalars: dict, others: list) -> None:
@@ -165,6 +169,8 @@ class TensorBoardOutput:
     with self._writer.as_default(step):
       for name, value in scalars.items():
         summary.scalar(name, value)
+        if name in self._essentials:
+          summary.scalar(f'Essentials/{name.replace("/", "_")}', value)
       for kind, name, value in others:
         if kind == 'histogram':
           summary.histogram(name, value)

@@ -132,7 +132,9 @@ def select(shapes: dict[str, tuple], pattern: str, rank: int) -> dict[str, tuple
 class Encoder(Module):
   """Images through convolutions, vectors through an MLP, concatenated."""
 
-  def __init__(self, rng, shapes, cnn_keys, mlp_keys, cnn_depth, cnn_kernels, mlp_layers, act, dtype):
+  def __init__(
+    self, rng, shapes, cnn_keys, mlp_keys, cnn_depth, cnn_kernels, mlp_layers, act, dtype
+  ):
     self._images = select(shapes, cnn_keys, 3)
     self._vectors = select(shapes, mlp_keys, 1)
     self._act = ACTS[act]
@@ -213,4 +215,3 @@ class Decoder(Module):
       sizes = [x[0] for x in self._vectors.values()]
       means.update(zip(self._vectors, tf.split(x, sizes, -1), strict=True))
     return means
-

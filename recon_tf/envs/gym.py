@@ -40,9 +40,10 @@ class Gym(Environment):
   ):
     name = task.removeprefix('gym_')
     self._env = _make(task, name, render)
-    spec = self._env.spec
+    # The environment's own spec has forgotten its limit, because we asked for none.
+    registered = gymnasium.registry.get(self._env.spec.id) if self._env.spec else None
     repeat = repeats(repeat, 1)
-    own = (spec and spec.max_episode_steps) or DEFAULT_LENGTH
+    own = (registered and registered.max_episode_steps) or DEFAULT_LENGTH
     super().__init__(task, decisions(length, own, repeat), repeat, seed)
     # Only now: the base class clears them.
     inner = self._env.unwrapped

@@ -1,6 +1,7 @@
 """Soft actor-critic on state vectors: how the DMC experts are made."""
 
 import collections
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -16,7 +17,7 @@ def mlp_init(rng: np.random.Generator, sizes: list[int], heads: int = 0) -> list
   """Kernels and biases for an MLP; with heads, every array has a leading axis."""
   lead = (heads,) if heads else ()
   params = []
-  for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+  for fan_in, fan_out in itertools.pairwise(sizes):
     limit = np.sqrt(6 / (fan_in + fan_out))
     params.append(rng.uniform(-limit, limit, (*lead, fan_in, fan_out)).astype(np.float32))
     params.append(np.zeros((*lead, *([1] if heads else []), fan_out), np.float32))
@@ -38,7 +39,9 @@ def mlp(params: list, x: tf.Tensor, norm: bool) -> tf.Tensor:
 class SAC:
   """Twin critics in one stacked kernel, automatic temperature, many updates a call."""
 
-  def __init__(self, obs_dim: int, act_dim: int, hidden: int, discount: float, seed: int):
+  def __init__(
+    self, obs_dim: int, act_dim: int, hidden: int, discount: float, entropy: float, seed: int
+  ):
     rng = np.random.default_rng(seed)
     actor = mlp_init(rng, [obs_dim, hidden, hidden, 2 * act_dim])
     critic = mlp_init(rng, [obs_dim + act_dim, hidden, hidden, 1], heads=2)
@@ -46,7 +49,7 @@ class SAC:
     self.critic = [tf.Variable(x) for x in critic]
     self.target = [tf.Variable(x) for x in critic]
     self.log_alpha = tf.Variable(np.log(0.1).astype(np.float32))
-    self.act_dim = act_dim
+    self.entropy = entropy * act_dim
     self.discount = discount
     self.seed = seed
     self.updates = tf.Variable(0, dtype=tf.int32)
@@ -95,7 +98,7 @@ class SAC:
     self.step(self.actor, tape.gradient(actor_loss, self.actor))
     entropy = -tf.reduce_mean(logprob)
     # d/d log_alpha of alpha * (entropy - target entropy)
-    self.step([self.log_alpha], [alpha * (entropy + self.act_dim)])
+    self.step([self.log_alpha], [alpha * (entropy - self.entropy)])
     for slow, fast in zip(self.target, self.critic, strict=True):
       slow.assign(slow + 0.005 * (fast - slow))
     return tf.stack([critic_loss, tf.reduce_mean(q), entropy, alpha])
@@ -135,7 +138,7 @@ class Buffer:
     return {k: v[index] for k, v in self.data.items()}
 
 
-def episode(env, policy: Callable, seed_obs=None) -> Iterator[tuple]:
+def episode(env, policy: Callable) -> Iterator[tuple]:
   """Steps one time-limited episode, yielding (obs, action, reward, next_obs)."""
   obs = env.reset()
   last = False
@@ -147,20 +150,29 @@ def episode(env, policy: Callable, seed_obs=None) -> Iterator[tuple]:
 
 
 def train(
-  make_env: Callable, steps: int, seed: int, report: Callable, hidden: int = 256, batch: int = 256
+  make_env: Callable,
+  steps: int,
+  seed: int,
+  report: Callable,
+  entropy: float = -1.0,
+  hidden: int = 256,
+  batch: int = 256,
 ) -> SAC:
   """Trains on make_env(seed) for a number of decisions; calls report(step, agent, metrics)."""
   env = make_env(seed)
   rng = np.random.default_rng(seed)
-  agent = SAC(env.obs_dim, env.act_dim, hidden, 0.99, seed)
+  agent = SAC(env.obs_dim, env.act_dim, hidden, 0.99, entropy, seed)
   buffer = Buffer(steps + 1000, env.obs_dim, env.act_dim)
   warmup, block = 5000, 50
   params = agent.actor_arrays()
   recent = collections.deque(maxlen=10)
   step, metrics = 0, {}
+
+  def policy(obs):
+    return act(params, obs, rng) if step > warmup else rng.uniform(-1, 1, env.act_dim)
+
   while step < steps:
     total = 0.0
-    policy = lambda obs: act(params, obs, rng) if step > warmup else rng.uniform(-1, 1, env.act_dim)
     for obs, action, reward, new in episode(env, policy):
       buffer.add(obs=obs, action=action, reward=reward, next_obs=new)
       step += 1
@@ -169,7 +181,6 @@ def train(
         metrics = agent.train(buffer.sample(rng, (block, batch)))
         params = agent.actor_arrays()
     recent.append(total)
-    report(
-      step, agent, {'return': float(np.mean(recent)), **{k: float(v) for k, v in metrics.items()}}
-    )
+    numbers = {k: float(v) for k, v in metrics.items()}
+    report(step, agent, {'return': float(np.mean(recent)), **numbers})
   return agent

@@ -1,0 +1,148 @@
+"""The training loop in a real maze: resuming, numbers that are not finite, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+from recon_tf import loop
+from recon_tf.common import Checkpoint, UserError
+from recon_tf.common.npz import read_npz
+from tests import loop_fixtures as fixtures
+
+
+@pytest.fixture(scope='module')
+def demos(tmp_path_factory):
+  return fixtures.make_demos(tmp_path_factory.mktemp('demos'))
+
+
+def metrics(folder):
+  """All lines without the clock, and without the evaluation that ends a run."""
+  lines = [json.loads(x) for x in (folder / 'metrics.jsonl').read_text().splitlines()]
+  clean = [{k: v for k, v in x.items() if not k.startswith('time/') and 'fps' not in k}
+           for x in lines]  # fmt: skip
+  return [x for x in clean if any(not k.startswith('eval/') and k != 'step' for k in x)]
+
+
+def episodes(folder):
+  """The stored arrays, in order; file names hold the time."""
+  return [read_npz(x) for x in sorted((folder / 'train_episodes').glob('*.npz'))]
+
+
+def final_state(folder):
+  return Checkpoint(folder / 'checkpoints').load()
+
+
+def assert_same_arrays(first, second):
+  assert first.keys() == second.keys()
+  for key, value in first.items():
+    assert value.tobytes() == second[key].tobytes(), key
+
+
+@pytest.fixture(scope='module')
+def finished(demos, tmp_path_factory):
+  """A run to 80 steps, and one to 40 that went on to 80."""
+  folders = {}
+  for name, targets in (('whole', [80]), ('resumed', [40, 80])):
+    for steps in targets:
+      config = fixtures.run_config(tmp_path_factory.getbasetemp() / name, demos, steps=steps)
+      result = loop.train(config)
+      assert result['step'] == steps
+    folders[name] = loop.run_folder(config)
+  return folders
+
+
+@pytest.mark.slow
+def test_resumed_run_is_the_whole_run_bit_for_bit(finished):
+  first, second = finished['whole'], finished['resumed']
+  (arrays, meta), (others, other_meta) = final_state(first), final_state(second)
+  assert meta == other_meta
+  assert meta['step'] == 80
+  assert int(arrays['updates']) == 3 + (80 - 20) // 10
+  assert_same_arrays(arrays, others)
+  assert len(episodes(first)) == len(episodes(second)) == 4
+  for a, b in zip(episodes(first), episodes(second), strict=True):
+    assert_same_arrays(a, b)
+  lines = metrics(first)
+  assert lines == metrics(second)
+  assert [x['step'] for x in lines] == [0, 0, 20, 40, 60, 80]
+  evals = [json.loads((x / 'eval' / 'final.json').read_text()) for x in (first, second)]
+  assert evals[0] == evals[1]
+
+
+@pytest.mark.slow
+def test_run_folder_has_what_tools_rely_on(finished):
+  folder = finished['whole']
+  assert folder.parts[-3:] == ('maze_umaze', 'recon', '0')
+  names = {x.name for x in folder.iterdir() if not x.name.startswith('events.')}
+  assert names == {'config.yaml', 'metrics.jsonl', 'train_episodes', 'checkpoints', 'eval'}
+  assert list(folder.glob('events.*'))
+  assert {x.name for x in (folder / 'eval').iterdir()} == {
+    '000000000.json', '000000040.json', '000000080.json', 'final.json',
+  }  # fmt: skip
+  assert len(list((folder / 'checkpoints').iterdir())) == 2
+  last = metrics(folder)[-1]
+  for key in ('model/model_loss', 'main/actor_loss', 'disc/gap', 'gate/mean', 'gate/delta',
+              'explorer/uncertainty', 'train/return', 'train/explorer_share'):  # fmt: skip
+    assert np.isfinite(last[key]), key
+
+
+@pytest.mark.slow
+def test_every_step_says_who_acted(finished):
+  first, *others = episodes(finished['whole'])
+  assert (first['log_explorer'] == 0).all()  # the random steps
+  for episode in others:
+    assert episode['log_explorer'].shape == (21,)
+    assert episode['log_explorer'][0] == 0
+    assert episode['log_explorer'].sum() == 6  # 30 % of 20
+    assert np.abs(episode['action']).max() <= 1
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_left_alone(finished, demos, capsys):
+  folder = finished['whole']
+  before = {x: x.stat().st_mtime_ns for x in folder.rglob('*')}
+  config = fixtures.run_config(folder.parents[2], demos)
+  assert loop.train(config)['step'] == 80
+  assert 'finished already' in capsys.readouterr().out
+  assert before == {x: x.stat().st_mtime_ns for x in folder.rglob('*')}
+
+
+@pytest.mark.slow
+def test_other_settings_are_refused_in_an_old_folder(finished, demos):
+  config = fixtures.run_config(finished['whole'].parents[2], demos, horizon=4, steps=100)
+  with pytest.raises(UserError, match='horizon = 3, not 4'):
+    loop.train(config)
+
+
+@pytest.mark.slow
+def test_loss_that_is_not_finite_stops_the_run(finished, demos):
+  """Named with its step; what was saved before is untouched and goes on."""
+  folder = finished['resumed']
+  config = fixtures.run_config(folder.parents[2], demos, steps=120)
+  files = {x: x.read_bytes() for x in (folder / 'checkpoints').iterdir()}
+  run = loop.Run(config, folder)
+  try:
+    weight = run.agent.disc.mlp.out.bias  # the policy still acts
+    weight.assign(weight * np.nan)
+    with pytest.raises(UserError, match=r"'main/actor_loss' became nan at step 90 "):
+      run.interact()
+  finally:
+    run.close()
+  assert files == {x: x.read_bytes() for x in (folder / 'checkpoints').iterdir()}
+  arrays, meta = final_state(folder)
+  assert meta['step'] == 80
+  assert all(np.isfinite(x).all() for x in arrays.values())
+
+
+def test_missing_demonstrations_are_named(tmp_path):
+  config = fixtures.run_config(tmp_path / 'runs', tmp_path / 'nothing')
+  with pytest.raises(UserError, match='nothing'):
+    loop.train(config)
+
+
+def test_unknown_task_leaves_no_folder(tmp_path):
+  config = fixtures.run_config(tmp_path / 'runs', tmp_path, task='maze_umase')
+  with pytest.raises(UserError, match='maze_umaze'):
+    loop.train(config)
+  assert not (tmp_path / 'runs').exists()
