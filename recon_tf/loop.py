@@ -130,16 +130,16 @@ class Run:
     done = int(self.agent.updates.numpy())
     if done >= until:
       return
-    bar = tqdm(total=until - done, desc=name, unit='update', mininterval=1)
-    while done < until:
-      if done == 0:
-        bar.write('Compiling the update (once) ...')
-      self._update(update, self.expert)
-      done = int(self.agent.updates.numpy())
-      bar.update()
-      if done % 200 == 0 or done == until:
-        self._save()
-    bar.close()
+    # Closed in any case, so that an error has a line of its own.
+    with tqdm(total=until - done, desc=name, unit='update', mininterval=1) as bar:
+      while done < until:
+        if done == 0:
+          bar.write('Compiling the update (once) ...')
+        self._update(update, self.expert)
+        done = int(self.agent.updates.numpy())
+        bar.update()
+        if done % 200 == 0 or done == until:
+          self._save()
     self._write()
 
   def interact(self) -> None:
@@ -184,15 +184,17 @@ class Run:
   def _update(self, update, replay) -> None:
     """One update; the next batches load in the background meanwhile."""
     number = int(self.agent.updates.numpy())
-    settings = self.config.replay
-    batches = [
-      (replay, (settings.batch, settings.length, (0, number))),
-      (self.expert, (settings.expert_batch, settings.length, (1, number))),
-    ]
-    data = [source.sample(*args) for source, args in batches]
-    for source, (batch, length, (stream, _)) in batches:
-      source.prefetch(batch, length, (stream, number + 1))
-    metrics = {k: np.asarray(v) for k, v in update(*data).items()}
+    settings, mixed = self.config.replay, self.config.expert_mix == 'copy'
+    own = {'batch': settings.batch, 'length': settings.length}
+    expert = {'batch': settings.expert_batch, 'length': settings.length}
+    if mixed:
+      data = mixed_sample(replay, self.expert, **own, key=(0, number))
+    else:
+      data = replay.sample(**own, key=(0, number))
+      replay.prefetch(**own, key=(0, number + 1))
+    demonstrations = self.expert.sample(**expert, key=(1, number))
+    self.expert.prefetch(**expert, key=(1, number + 1))
+    metrics = {k: np.asarray(v) for k, v in update(data, demonstrations).items()}
     self._check_finite(metrics)
     for key, value in metrics.items():
       if value.ndim:
@@ -331,6 +333,17 @@ def load_demos(config: Config) -> Replay:
     expert.add_episode(episode)
   print(f'{expert.episodes} demonstrations with {expert.steps} steps from {folder}.')
   return expert
+
+
+def mixed_sample(replay: Replay, expert: Replay, batch: int, length: int, key: tuple) -> dict:
+  """Sequences as if the demonstrations were copied into the replay, which is CMIL's code."""
+  share = expert.steps / (expert.steps + replay.steps)
+  rng = np.random.default_rng([replay.seed, *key, 7])
+  count = int(rng.binomial(batch, share)) if replay is not expert else batch
+  parts = [(expert, count), (replay, batch - count)]
+  drawn = [source.sample(number, length, key) for source, number in parts if number]
+  keys = set.intersection(*(set(x) for x in drawn))
+  return {k: np.concatenate([x[k] for x in drawn]) for k in sorted(keys)}
 
 
 def write_json(path: pathlib.Path, value: dict) -> None:

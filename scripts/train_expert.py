@@ -42,6 +42,13 @@ def flatten(timestep) -> np.ndarray:
   return np.concatenate([np.ravel(obs[k]) for k in sorted(obs)]).astype(np.float32)
 
 
+def load_actor(path: str) -> list[np.ndarray] | None:
+  if not path:
+    return None
+  with np.load(path) as file:
+    return [file[f'actor_{i}'] for i in range(len(file.files))]
+
+
 def evaluate(params: list[np.ndarray], make_env, seeds: range) -> list[float]:
   policy = lambda obs: dmc.act(params, obs, None)
   return [sum(x[2] for x in sac.episode(make_env(s), policy)) for s in seeds]
@@ -58,6 +65,7 @@ def main() -> None:
     '--entropy', type=float, default=-1.0, help='target entropy per action dimension'
   )
   parser.add_argument('--outdir', default='recon_tf/experts/weights')
+  parser.add_argument('--init', default='', help='.npz file of an actor to go on from')
   args = parser.parse_args()
   _, domain, task = args.task.split('_')
   make_env = lambda seed: StateEnv(domain, task, 2, seed)
@@ -84,7 +92,7 @@ def main() -> None:
         best[0] = row['eval']
         np.savez(outdir / f'{args.task}.npz', **{f'actor_{i}': x for i, x in enumerate(params)})
 
-  sac.train(make_env, args.steps, args.seed, report, args.entropy)
+  sac.train(make_env, args.steps, args.seed, report, args.entropy, load_actor(args.init))
 
 
 if __name__ == '__main__':

@@ -71,16 +71,16 @@ class SAC:
     return mlp(params, tf.stack([x, x]), norm=True)[..., 0]  # [2, batch]
 
   @tf.function(jit_compile=True)
-  def train(self, data: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """As many updates as the batches have leading entries."""
+  def train(self, data: dict[str, tf.Tensor], improve: bool = True) -> dict[str, tf.Tensor]:
+    """As many updates as the batches have leading entries; only of the critics if not improve."""
     metrics = tf.zeros([4])
     for i in tf.range(tf.shape(data['reward'])[0]):
       batch = {k: v[i] for k, v in data.items()}
-      metrics = self.update(batch)
+      metrics = self.update(batch, improve)
     names = ('critic_loss', 'q', 'entropy', 'alpha')
     return {k: metrics[i] for i, k in enumerate(names)}
 
-  def update(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+  def update(self, batch: dict[str, tf.Tensor], improve: bool) -> tf.Tensor:
     self.updates.assign_add(1)
     seeds = [tf.stack([self.seed * 2 + j, self.updates]) for j in range(2)]
     alpha = tf.exp(self.log_alpha)
@@ -95,10 +95,11 @@ class SAC:
       action, logprob = self.sample(batch['obs'], seeds[1])
       best = tf.reduce_min(self.value(self.critic, batch['obs'], action), 0)
       actor_loss = tf.reduce_mean(tf.stop_gradient(alpha) * logprob - best)
-    self.step(self.actor, tape.gradient(actor_loss, self.actor))
     entropy = -tf.reduce_mean(logprob)
-    # d/d log_alpha of alpha * (entropy - target entropy)
-    self.step([self.log_alpha], [alpha * (entropy - self.entropy)])
+    if improve:
+      self.step(self.actor, tape.gradient(actor_loss, self.actor))
+      # d/d log_alpha of alpha * (entropy - target entropy)
+      self.step([self.log_alpha], [alpha * (entropy - self.entropy)])
     for slow, fast in zip(self.target, self.critic, strict=True):
       slow.assign(slow + 0.005 * (fast - slow))
     return tf.stack([critic_loss, tf.reduce_mean(q), entropy, alpha])
@@ -155,15 +156,24 @@ def train(
   seed: int,
   report: Callable,
   entropy: float = -1.0,
+  init: list[np.ndarray] | None = None,
   hidden: int = 256,
   batch: int = 256,
 ) -> SAC:
-  """Trains on make_env(seed) for a number of decisions; calls report(step, agent, metrics)."""
+  """Trains on make_env(seed) for a number of decisions; calls report(step, agent, metrics).
+
+  With the weights of an actor it goes on from there: new critics learn its value first.
+  """
   env = make_env(seed)
   rng = np.random.default_rng(seed)
   agent = SAC(env.obs_dim, env.act_dim, hidden, 0.99, entropy, seed)
   buffer = Buffer(steps + 1000, env.obs_dim, env.act_dim)
-  warmup, block = 5000, 50
+  warmup, block, improve_from = 5000, 50, 5000
+  if init is not None:
+    warmup, improve_from = 0, 25_000
+    agent.log_alpha.assign(np.log(0.02))
+    for variable, value in zip(agent.actor, init, strict=True):
+      variable.assign(value)
   params = agent.actor_arrays()
   recent = collections.deque(maxlen=10)
   step, metrics = 0, {}
@@ -177,8 +187,8 @@ def train(
       buffer.add(obs=obs, action=action, reward=reward, next_obs=new)
       step += 1
       total += reward
-      if step > warmup and step % block == 0:
-        metrics = agent.train(buffer.sample(rng, (block, batch)))
+      if step > 5000 and step % block == 0:
+        metrics = agent.train(buffer.sample(rng, (block, batch)), step > improve_from)
         params = agent.actor_arrays()
     recent.append(total)
     numbers = {k: float(v) for k, v in metrics.items()}
