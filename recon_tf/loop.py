@@ -105,10 +105,10 @@ class Run:
     self.driver.on_drop(self._on_drop)
     resumed = self._restore()
     outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}')]
-    outputs.append(JSONLOutput(folder, int(self.step) if resumed else 0))
+    outputs.append(JSONLOutput(folder, -1 if resumed is None else resumed))
     outputs.append(TensorBoardOutput(folder, ESSENTIALS))
     self.logger = Logger(self.step, outputs)
-    if not resumed:
+    if resumed is None:
       self.logger.hyperparameters(config.flat)
     self._histograms = {}
 
@@ -207,8 +207,8 @@ class Run:
       if key.endswith('_loss') and not np.isfinite(value):
         raise UserError(
           f"'{key}' became {value} at step {int(self.step)} "
-          f'(update {int(self.agent.updates.numpy())}); '
-          f'the last good checkpoint in {self.folder} is intact.'
+          f'(update {int(self.agent.updates.numpy())}); checkpoints in {self.folder} are from '
+          'before and intact. Lower the learning rates, or look at the data.'
         )
 
   def _on_episode(self, episode, index) -> None:
@@ -270,10 +270,11 @@ class Run:
     number = int(self.step) + int(self.agent.updates.numpy())
     self.checkpoint.save(number, self.agent.state(), meta)
 
-  def _restore(self) -> bool:
+  def _restore(self) -> int | None:
+    """Goes back to the newest checkpoint; returns its step."""
     found = self.checkpoint.load()
     if found is None:
-      return False
+      return None
     arrays, meta = found
     self.agent.restore(arrays)
     # A kill between an episode's file and its checkpoint leaves the file: it counts.
@@ -283,7 +284,7 @@ class Run:
     self.collector.episodes = meta['collector_episodes'] + len(extra)
     self.should_eval.last, self.should_video.last = meta['eval_last'], meta['video_last']
     print(f'Going on at step {int(self.step)} in {self.folder}.')
-    return True
+    return meta['step']
 
 
 START = time.time()

@@ -398,7 +398,6 @@ def test_saved_agents_go_on_alike(tmp_path):
     assert name in saved
 
 
-@pytest.mark.xfail(strict=True, reason='the optimizers name every weight a second time')
 def test_no_variable_is_stored_twice():
   named = fixtures.shared_agent(eager=True).named
   assert len({id(x) for x in named.values()}) == len(named)

@@ -27,7 +27,8 @@ def named_variables(module, prefix: str = '') -> Iterator[tuple[str, tf.Variable
       yield from named_variables(value, f'{prefix}.{key}')
   elif isinstance(module, Module):
     for key, value in vars(module).items():
-      yield from named_variables(value, f'{prefix}.{key}' if prefix else key)
+      if not key.startswith('_'):  # belongs to another module
+        yield from named_variables(value, f'{prefix}.{key}' if prefix else key)
 
 
 class Module:
@@ -151,10 +152,6 @@ class Optimizer(Module):
     self.steps = variable(np.zeros((), np.int32), trainable=False)
     self.first = [variable(np.zeros(x.shape, np.float32), trainable=False) for x in params]
     self.second = [variable(np.zeros(x.shape, np.float32), trainable=False) for x in params]
-
-  @property
-  def variables(self) -> list[tf.Variable]:
-    return [self.steps, *self.first, *self.second]
 
   def step(self, tape: tf.GradientTape, loss: tf.Tensor) -> dict[str, tf.Tensor]:
     """One update; returns the loss and the norm of its gradient before clipping."""

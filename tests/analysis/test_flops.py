@@ -47,7 +47,8 @@ def distinct(graph) -> list[tf.Operation]:
       names[op.outputs[0].ref()] = inputs[0]
       continue
     version = writes[inputs[0]] if op.type == 'ReadVariableOp' else 0
-    key = (op.type, inputs, version, str(op.node_def.attr))
+    attributes = str(sorted((k, str(v)) for k, v in op.node_def.attr.items()))
+    key = (op.type, inputs, version, attributes)
     if op.type == 'Placeholder' or not op.inputs and op.type != 'Const':
       key = op.name
     for i, x in enumerate(op.outputs):
@@ -67,7 +68,9 @@ def operation_flops(op) -> int:
     first, second = (x.shape.as_list() for x in op.inputs)
     if op.type == 'Einsum':
       return einsum_flops(op.get_attr('equation').decode(), first, second)
-    inner = first[-2] if op.get_attr('transpose_a' if op.type == 'MatMul' else 'adj_x') else first[-1]
+    inner = (
+      first[-2] if op.get_attr('transpose_a' if op.type == 'MatMul' else 'adj_x') else first[-1]
+    )
     return 2 * math.prod(op.outputs[0].shape) * inner
   # A convolution's small image meets the whole kernel at every pixel.
   if op.type == 'Conv2D':
