@@ -269,7 +269,8 @@ class Agent(tfutils.Module):
     """Equation (dual_rewards), left: D - alpha U."""
     imitation = self._imitation_reward(seq, noise)
     uncertainty = self.world_model.rssm.uncertainty(seq['deter'])
-    reward = imitation - self._config.main.alpha * uncertainty
+    scale = self._config.uncertainty.main_scale
+    reward = imitation - self._config.main.alpha * scale * uncertainty
     metrics = {
       'main/uncertainty': tf.reduce_mean(uncertainty),
       'main/imitation': tf.reduce_mean(imitation),
@@ -287,7 +288,8 @@ class Agent(tfutils.Module):
       end = {'deter': seq['deter'][-1], 'stoch': seq['stoch'][-1]}
       args = (self.main.policy, end, self.delta, settings)
       gate = exploration.recovery_gate(rssm, self.disc, *args)
-    reward = exploration.explorer_reward(imitation, uncertainty, gate, self._config.explorer)
+    scaled = self._config.uncertainty.explorer_scale * uncertainty
+    reward = exploration.explorer_reward(imitation, scaled, gate, self._config.explorer)
     metrics = {
       'explorer/uncertainty': tf.reduce_mean(uncertainty),
       'explorer/imitation': tf.reduce_mean(imitation),

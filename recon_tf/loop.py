@@ -75,6 +75,7 @@ class Run:
     self.envs, self.eval_envs = self._make_envs(config.env.workers), []
     try:
       self.envs[0].ready()  # a wrong task ends here, before anything is written
+      self.expert = load_demos(config)
       prepare_folder(config, folder)
       self._build()
     except BaseException:
@@ -89,7 +90,6 @@ class Run:
   def _build(self) -> None:
     config, folder = self.config, self.folder
     self.step = Counter()
-    self.expert = load_demos(config)
     self.agent = Agent(config, self.envs[0].obs_space, self.envs[0].act_space)
     self.replay = Replay(
       folder / 'train_episodes', config.replay.capacity, config.replay.memory, config.seed

@@ -9,8 +9,6 @@ The rules:
 - The one-hot products that pick a head select, they do not compute: not counted.
 """
 
-import math
-
 from recon_tf.common.nets import select
 
 FORWARD, FROZEN, LEARNED = 1, 2, 3  # products of a layer: alone, with inputs, with weights too
@@ -33,9 +31,8 @@ def count_flops(config, shapes: dict[str, tuple], action: int) -> dict[str, int]
     critic = layers(features + action, [*config.critic.layers, 1])
     counts['main'] += starts * (sum(disc) + 2 * on_data(critic))
   imagined = config.horizon * starts
-  # The noisy logits of the policy's pairs were computed for the reward already.
-  counts['disc'] = pairs * (on_data(disc) + sum(disc))
-  counts['disc'] += imagined * (on_data(disc) - sum(disc) + sum(disc))
+  # Noisy and noise-free logits; the noisy ones of the policy were needed for the reward already.
+  counts['disc'] = pairs * (on_data(disc) + sum(disc)) + imagined * on_data(disc)
   if config.explorer.enabled:
     counts['explorer'] = behavior(config, action, starts, pairs) + imagined * sum(disc)
     counts['explorer'] += starts * gate(config, action)

@@ -43,7 +43,7 @@ def load_episode(path: str | pathlib.Path, size: tuple[int, int] | None = (64, 6
     ) from error
   episode = complete_episode(arrays, f"file '{path}'")
   if size is not None and 'image' in episode:
-    episode['image'] = _resize(episode['image'], tuple(size), path.parent)
+    episode['image'] = resize_images(episode['image'], tuple(size), path.parent)
   return episode
 
 
@@ -214,7 +214,8 @@ def _check_same(episode: Episode, first: Episode, path: pathlib.Path) -> None:
       )
 
 
-def _resize(images: np.ndarray, size: tuple[int, int], folder: pathlib.Path) -> np.ndarray:
+def resize_images(images: np.ndarray, size: tuple[int, int], folder: pathlib.Path) -> np.ndarray:
+  """Images of another size brought to this one; said once a folder."""
   if images.shape[1:3] == size:
     return images
   from PIL import Image  # only foreign data needs it

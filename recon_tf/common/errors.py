@@ -22,6 +22,8 @@ def run(main: Callable[[], None]) -> None:
   except UserError as error:
     print(f'error: {error}', file=sys.stderr)
     sys.exit(1)
+  except BrokenPipeError:  # the reader, such as head, has seen enough
+    sys.stdout = None
   except KeyboardInterrupt:
     print('interrupted', file=sys.stderr)
     sys.exit(130)

@@ -12,9 +12,9 @@ from recon_tf.common.episodes import (
   complete_episode,
   episode_files,
   load_episode,
+  resize_images,
   save_episode,
 )
-from recon_tf.common.episodes import _resize as resize
 from recon_tf.common.errors import UserError, nearest
 from recon_tf.demos.meta import add_episode, new_meta, write_meta
 
@@ -204,7 +204,7 @@ def _store(
       raise UserError(f"'{outdir}' is not an empty folder; choose another --outdir for the import.")
     for number, (source, episode) in enumerate(episodes):
       if 'image' in episode:
-        episode['image'] = resize(episode['image'], size, pathlib.Path(origin))
+        episode['image'] = resize_images(episode['image'], size, pathlib.Path(origin))
       shapes = shapes or _shapes(episode)
       _check_shapes(_shapes(episode), shapes, source)
       save_episode(beside, episode, compress=True, number=number)

@@ -11,8 +11,8 @@ import numpy as np
 from recon_tf.common.errors import UserError
 
 GL_HELP = (
-  'Install the GL library with `apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri` (as root), '
-  'leave MUJOCO_GL unset, or do without images with --env.render False.'
+  'Install the GL library with `apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri libopengl0` '
+  '(as root), leave MUJOCO_GL unset, or do without images with --env.render False.'
 )
 
 

@@ -49,7 +49,7 @@ def distinct(graph) -> list[tf.Operation]:
     version = writes[inputs[0]] if op.type == 'ReadVariableOp' else 0
     attributes = str(sorted((k, str(v)) for k, v in op.node_def.attr.items()))
     key = (op.type, inputs, version, attributes)
-    if op.type == 'Placeholder' or not op.inputs and op.type != 'Const':
+    if op.type == 'Placeholder' or (not op.inputs and op.type != 'Const'):
       key = op.name
     for i, x in enumerate(op.outputs):
       names[x.ref()] = (key, i) if not isinstance(key, tuple) else (hash(key), i)

@@ -10,12 +10,14 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-TINY = (
-  '--encoder.cnn_depth=2 --decoder.cnn_depth=2 --rssm.deter=8 --rssm.stoch=4 --rssm.hidden=8 '
-  '--rssm.ensemble=2 --actor.layers=8 --critic.layers=8 --disc.layers=8 --horizon=3 '
-  '--replay.batch=2 --replay.expert_batch=2 --replay.length=4 --windows.full=20 '
-  '--rounds=2 --seconds=0.05'
-).split()
+TINY = [
+  '--encoder.cnn_depth=2',
+  '--decoder.cnn_depth=2',
+  *('--rssm.deter=8', '--rssm.stoch=4', '--rssm.hidden=8', '--rssm.ensemble=2'),
+  *('--actor.layers=8', '--critic.layers=8', '--disc.layers=8', '--horizon=3'),
+  *('--replay.batch=2', '--replay.expert_batch=2', '--replay.length=4', '--windows.full=20'),
+  *('--rounds=2', '--seconds=0.05'),
+]
 
 
 def run(*args, **env):
