@@ -1,5 +1,7 @@
 """scripts/bench.py as a user runs it: parameter counts, and the update's benchmark when tiny."""
 
+import contextlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -8,6 +10,8 @@ import subprocess
 import sys
 
 import pytest
+
+from recon_tf.common import UserError, load_config
 
 ROOT = pathlib.Path(__file__).parents[2]
 TINY = [
@@ -49,14 +53,37 @@ def test_train_measures_and_recompiles_nothing(tmp_path):
   assert 'targets missed: ' in first.stdout
 
 
-@pytest.mark.slow
-def test_check_fails_where_a_target_is_missed():
-  # With an update as small as this one, loading is not below 5 %.
-  result = run('train', *TINY, '--jit=False', '--cold', '--check')
-  assert result.returncode == 1
-  assert 'error: bench train: targets missed: ' in result.stderr
-  assert 'loading' in result.stderr
-  assert 'Traceback' not in result.stderr
+def bench_train():
+  spec = importlib.util.spec_from_file_location('bench_train', ROOT / 'scripts/bench_train.py')
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
+
+
+GOOD = {'ratio': 1.5, 'loading': 0.01, 'new_programs': 0, 'updates': 3.5, 'memory_gb': 2.0}
+GOOD.update(compile_s=50.0, cold=True, gemm_share=0.6)
+
+
+@pytest.mark.parametrize(
+  ('presets', 'changes', 'missed'),
+  [
+    (('maze', 'cpu'), {}, []),
+    (('maze', 'cpu'), {'updates': 2.9, 'memory_gb': 2.6}, ['updates', 'memory_gb']),
+    (('maze', 'cpu'), {'compile_s': 61.0}, ['compile_s']),
+    (('maze', 'cpu'), {'compile_s': 61.0, 'cold': False}, []),
+    ((), {'updates': 0.01, 'memory_gb': 5.9}, []),
+    ((), {'gemm_share': 0.49, 'memory_gb': 6.1}, ['gemm_share', 'memory_gb']),
+    (('cpu', 'state'), {'updates': 0.1, 'ratio': 1.71}, ['ratio']),
+    (('cpu',), {'loading': 0.06, 'new_programs': 1}, ['loading', 'new_programs']),
+  ],
+)
+def test_targets_depend_on_the_size(presets, changes, missed):
+  bench = bench_train()
+  found = bench.check(load_config(*presets), {**GOOD, **changes})
+  assert [x.split()[0] for x in found] == missed
+  bench.conclude(found, strict=False)
+  with pytest.raises(UserError) if missed else contextlib.nullcontext():
+    bench.conclude(found, strict=True)
 
 
 def test_bad_flags_are_refused():

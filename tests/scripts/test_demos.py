@@ -182,7 +182,10 @@ def test_full_disk_leaves_no_half_written_file(tmp_path):
 def test_interrupt_leaves_complete_files_that_are_continued(tmp_path):
   out = tmp_path / 'out'
   command = [sys.executable, str(ROOT / 'scripts' / 'demos.py'), *FAST, '--outdir', str(out)]
-  process = subprocess.Popen([*command, '--episodes', '1000'], stderr=subprocess.PIPE)
+  # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
+  restore = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+  command += ['--episodes', '1000']
+  process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=restore)
   limit = time.time() + 120
   while len(list(out.glob('*.npz'))) < 2 and time.time() < limit:
     time.sleep(0.05)
