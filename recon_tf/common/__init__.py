@@ -1,11 +1,6 @@
 """Building blocks without TensorFlow; each name is loaded from its file when it is first used."""
 
 import importlib
-import os
-
-# oneDNN's convolutions are two to four times as fast as Eigen's, but TensorFlow turns them on for
-# some processors only. It reads this when it is imported.
-os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')
 
 EXPORTS = {
   'config': ('Config', 'apply_presets', 'default_config', 'load_config', 'load_saved', 'presets'),

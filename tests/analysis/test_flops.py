@@ -113,7 +113,8 @@ def test_count_is_that_of_the_unrolled_graph(case):
 
 
 def test_count_with_convolutions():
-  changes = {'unroll': True, 'encoder.cnn_keys': 'image', 'decoder.cnn_keys': 'image'}
+  changes = {'encoder.cnn_keys': 'image', 'decoder.cnn_keys': 'image', 'decoder.cnn_depth': 8}
+  changes['unroll'] = True
   agent = make_agent(image=True, **changes)
   shapes = {k: v.shape for k, v in spaces(True)[0].items() if v.shape}
   config = tiny_config(**changes)
