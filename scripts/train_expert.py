@@ -54,7 +54,27 @@ def evaluate(params: list[np.ndarray], make_env, seeds: range) -> list[float]:
   return [sum(x[2] for x in sac.episode(make_env(s), policy)) for s in seeds]
 
 
-def polish(params: list[np.ndarray], make_env, rounds: int, seed: int, report) -> list[np.ndarray]:
+class Keeper:
+  """Evaluates actors, writes the curve and keeps the best one."""
+
+  def __init__(self, folder: pathlib.Path, task: str, make_env):
+    folder.mkdir(parents=True, exist_ok=True)
+    self.target, self.make_env = folder / f'{task}.npz', make_env
+    self.curve = (folder / f'{task}.jsonl').open('w')
+    self.start, self.best = time.time(), -np.inf
+
+  def __call__(self, params: list[np.ndarray], row: dict) -> None:
+    score = np.mean(evaluate(params, self.make_env, range(10_000, 10_005)))
+    row = {**row, 'minutes': (time.time() - self.start) / 60, 'eval': score}
+    line = json.dumps({k: round(float(v), 3) for k, v in row.items()})
+    print(line, file=self.curve, flush=True)
+    print(line, flush=True)
+    if score >= self.best:
+      self.best = score
+      np.savez(self.target, **{f'actor_{i}': x for i, x in enumerate(params)})
+
+
+def polish(params: list[np.ndarray], make_env, rounds: int, seed: int, report) -> None:
   """Cross-entropy search over a gain and an offset per action, on the return itself.
 
   What SAC trains for includes entropy; its mode can run faster than it was taught to.
@@ -69,8 +89,7 @@ def polish(params: list[np.ndarray], make_env, rounds: int, seed: int, report) -
     scores = [np.mean(evaluate(adjust(params, x), make_env, seeds)) for x in tries]
     elite = tries[np.argsort(scores)[-5:]]
     mean, std = elite.mean(0), elite.std(0) + 0.01
-    report(index, adjust(params, mean), max(scores))
-  return adjust(params, mean)
+    report(index, adjust(params, mean))
 
 
 def adjust(params: list[np.ndarray], change: np.ndarray) -> list[np.ndarray]:
@@ -91,6 +110,7 @@ def plot(folder: pathlib.Path, target: str) -> None:
   figure, axes = plt.subplots(1, len(paths), figsize=(4 * len(paths), 3), squeeze=False)
   for axis, path in zip(axes[0], paths, strict=True):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = [x for x in rows if 'step' in x]
     axis.plot([x['step'] / 1000 for x in rows], [x['eval'] for x in rows], marker='.')
     axis.set(title=path.stem, xlabel='thousand decisions', ylabel='return, 5 episodes')
     axis.set_ylim(0, 1000)
@@ -112,36 +132,26 @@ def main() -> None:
   )
   parser.add_argument('--outdir', default='recon_tf/experts/weights')
   parser.add_argument('--init', default='', help='.npz file of an actor to go on from')
+  parser.add_argument('--polish', type=int, default=0, help='only polish --init, so many rounds')
   parser.add_argument('--plot', default='', help='only draw the curves in outdir to this PNG')
   args = parser.parse_args()
   if args.plot:
-    return plot(pathlib.Path(args.outdir), args.plot)
+    plot(pathlib.Path(args.outdir), args.plot)
+    return
   _, domain, task = args.task.split('_')
   make_env = lambda seed: StateEnv(domain, task, 2, seed)
-  outdir = pathlib.Path(args.outdir)
-  outdir.mkdir(parents=True, exist_ok=True)
-  curve = (outdir / f'{args.task}.jsonl').open('w')
-  start = time.time()
-  best = [-np.inf]
+  keeper = Keeper(pathlib.Path(args.outdir), args.task, make_env)
+  init = load_actor(args.init)
+  if args.polish:
+    report = lambda index, params: keeper(params, {'round': index})
+    polish(init, make_env, args.polish, args.seed, report)
+    return
 
   def report(step, agent, metrics):
     if step % 10_000 < 500:
-      params = agent.actor_arrays()
-      scores = evaluate(params, make_env, range(10_000, 10_005))
-      row = {
-        'step': step,
-        'minutes': round((time.time() - start) / 60, 1),
-        'eval': np.mean(scores),
-        **metrics,
-      }
-      row = {k: round(float(v), 3) for k, v in row.items()}
-      print(json.dumps(row), file=curve, flush=True)
-      print(json.dumps(row), flush=True)
-      if row['eval'] >= best[0]:
-        best[0] = row['eval']
-        np.savez(outdir / f'{args.task}.npz', **{f'actor_{i}': x for i, x in enumerate(params)})
+      keeper(agent.actor_arrays(), {'step': step, **metrics})
 
-  sac.train(make_env, args.steps, args.seed, report, args.entropy, load_actor(args.init))
+  sac.train(make_env, args.steps, args.seed, report, args.entropy, init)
 
 
 if __name__ == '__main__':
