@@ -57,9 +57,10 @@ def test_task_without_expert_is_refused():
     make_expert('gym_Pendulum-v1', types.SimpleNamespace())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('task', sorted(SCORES))
 def test_shipped_actor_reaches_its_score(task):
   env = envs.make(task, load_config(env={'render': False}))
   expert = make_expert(task, env)
-  returns = [rollout(env, expert, seed)['reward'].sum() for seed in range(300, 320)]
+  returns = [rollout(env, expert, seed)['reward'].sum() for seed in range(40_000, 40_050)]
   assert np.mean(returns) >= SCORES[task]
