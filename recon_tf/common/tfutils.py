@@ -44,7 +44,7 @@ class Seeds:
 
   A global seed with stateful random ops inside nested functions draws the same noise at every
   time step; here every draw is a function of (run seed, update, position in the program).
-  Noise is drawn outside of the XLA programs and passed in: XLA's generator is 50 times slower
+  Noise is drawn outside of the XLA programs and passed in: XLA's generator is far slower
   on a CPU, and this way XLA, graphs and eager mode see the same numbers.
   """
 
