@@ -1,7 +1,5 @@
 """The agent: acting, learning, reporting; the only place where functions are compiled."""
 
-import pathlib
-
 import numpy as np
 import tensorflow as tf
 
@@ -9,14 +7,14 @@ from recon_tf import explorer as exploration
 from recon_tf.behavior import ActorCritic
 from recon_tf.common import tfutils
 from recon_tf.common.errors import UserError
-from recon_tf.common.npz import read_npz, write_npz
+from recon_tf.common.stored import Stored
 from recon_tf.discriminator import Discriminator
 from recon_tf.world_model import WorldModel
 
 IGNORED = ('reward', 'is_first', 'is_last', 'is_terminal', 'action')
 
 
-class Agent(tfutils.Module):
+class Agent(Stored):
   """BC, V-MAIL, CMIL, RECON and every ablation: one agent, told apart by its config."""
 
   def __init__(self, config, obs_space: dict, act_space: dict):
@@ -349,32 +347,6 @@ class Agent(tfutils.Module):
     rows, length = data['is_first'].shape
     noise = self.world_model.rssm.draw(rows, length, tfutils.Seeds(seed))
     return self.world_model.open_loop(data, context, noise)
-
-  @property
-  def named(self) -> dict[str, tf.Variable]:
-    """Every variable by its dotted path: weights, optimizers, counters, delta."""
-    return dict(tfutils.named_variables(self))
-
-  def state(self) -> dict[str, np.ndarray]:
-    return {k: v.numpy() for k, v in self.named.items()}
-
-  def restore(self, arrays: dict[str, np.ndarray]) -> None:
-    named = self.named
-    wrong = sorted(set(named) ^ set(arrays))
-    wrong = wrong or [k for k in named if tuple(named[k].shape) != arrays[k].shape]
-    if wrong:
-      raise UserError(
-        f"the checkpoint does not fit this config (first difference: '{wrong[0]}'); use the "
-        'config.yaml of its run.'
-      )
-    for key, value in named.items():
-      value.assign(arrays[key])
-
-  def save(self, path: str | pathlib.Path) -> None:
-    write_npz(path, self.state())
-
-  def load(self, path: str | pathlib.Path) -> None:
-    self.restore(read_npz(path))
 
   def parameters(self) -> dict[str, int]:
     """Stored parameters by part, targets included."""

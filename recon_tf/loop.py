@@ -11,7 +11,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from recon_tf import demos, envs
-from recon_tf.agent import Agent
+from recon_tf.agents import make_agent
 from recon_tf.common import (
   Checkpoint,
   Config,
@@ -90,7 +90,7 @@ class Run:
   def _build(self) -> None:
     config, folder = self.config, self.folder
     self.step = Counter()
-    self.agent = Agent(config, self.envs[0].obs_space, self.envs[0].act_space)
+    self.agent = make_agent(config, self.envs[0].obs_space, self.envs[0].act_space)
     self.replay = Replay(
       folder / 'train_episodes', config.replay.capacity, config.replay.memory, config.seed
     )

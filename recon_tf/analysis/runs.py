@@ -1,0 +1,99 @@
+"""Run folders as data: their config, metrics and evaluations, without TensorFlow."""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+
+from recon_tf.common.config import Config, load_config
+from recon_tf.common.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+  """One run: logdir/<task>/<method>/<seed>."""
+
+  path: pathlib.Path
+  config: Config
+
+  @property
+  def task(self) -> str:
+    return self.config.task
+
+  @property
+  def method(self) -> str:
+    return self.config.method
+
+  @property
+  def seed(self) -> int:
+    return self.config.seed
+
+  def metrics(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """(steps, values) of every scalar; a line cut short by a kill is left out."""
+    found = {}
+    for record in read_lines(self.path / 'metrics.jsonl'):
+      for key, value in record.items():
+        if key != 'step' and isinstance(value, (int, float)):
+          found.setdefault(key, []).append((record['step'], value))
+    return {k: tuple(np.array(v, float).T) for k, v in found.items()}
+
+  def evaluations(self) -> list[dict]:
+    """Every evaluation on the way, by step; each has its episodes' returns and successes."""
+    paths = sorted((self.path / 'eval').glob('[0-9]*.json'))
+    return [x for x in map(read_json, paths) if x]
+
+  def final(self) -> dict | None:
+    """The evaluation of the last policy, None while the run is not finished."""
+    return read_json(self.path / 'eval' / 'final.json')
+
+  def episodes(self) -> list[pathlib.Path]:
+    """Files of the collected episodes, oldest first."""
+    return sorted((self.path / 'train_episodes').glob('*.npz'))
+
+
+def open_run(path: str | pathlib.Path) -> RunFolder:
+  """The run in this folder."""
+  path = pathlib.Path(path)
+  config = path / 'config.yaml'
+  if not config.exists():
+    raise UserError(
+      f"'{path}' holds no run (no config.yaml in it); a run is a folder logdir/task/method/seed."
+    )
+  # Keys that the run's version did not know get their defaults.
+  try:
+    return RunFolder(path, load_config().update(Config.load(config).flat))
+  except UserError as error:
+    raise UserError(f"'{config}' is from another version of recon_tf: {error}") from error
+
+
+def find_runs(logdir: str | pathlib.Path) -> list[RunFolder]:
+  """All runs in or below a folder, sorted by task, method and seed."""
+  logdir = pathlib.Path(logdir)
+  if not logdir.is_dir():
+    raise UserError(f"There is no folder '{logdir}'.")
+  runs = [open_run(x.parent) for x in logdir.rglob('config.yaml')]
+  if not runs:
+    raise UserError(f"'{logdir}' holds no runs; a run is a folder logdir/task/method/seed.")
+  return sorted(runs, key=lambda x: (x.task, x.method, x.seed, str(x.path)))
+
+
+def read_lines(path: pathlib.Path) -> list[dict]:
+  """The readable records of a JSON-lines file, none if it is missing."""
+  if not path.exists():
+    return []
+  records = []
+  for line in path.read_text().splitlines():
+    try:
+      records.append(json.loads(line))
+    except json.JSONDecodeError:
+      continue
+  return [x for x in records if isinstance(x, dict) and 'step' in x]
+
+
+def read_json(path: pathlib.Path) -> dict | None:
+  """A JSON object, None if it is missing or half-written."""
+  try:
+    return json.loads(path.read_text())
+  except (OSError, json.JSONDecodeError):
+    return None
