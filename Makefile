@@ -2,7 +2,7 @@
 # Add flags with ARGS, for example: make train ARGS='--seed 1 --steps 20000'
 
 PYTHON ?=
-TASK ?= maze_pointmaze
+TASK ?= maze_umaze
 CONFIGS ?= maze cpu
 ARGS ?=
 RUN := .venv/bin/python
@@ -27,6 +27,7 @@ train: setup
 	$(RUN) scripts/train.py --configs $(CONFIGS) --task $(TASK) $(ARGS)
 
 test: setup lint
+	@bash scripts/setup.sh browser
 	$(RUN) -m pytest $(ARGS)
 
 lint: setup

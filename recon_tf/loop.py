@@ -26,6 +26,7 @@ from recon_tf.common import (
   UserError,
 )
 from recon_tf.common.episodes import load_folder
+from recon_tf.common.versions import record_meta
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
 
@@ -71,20 +72,21 @@ class Run:
   """Everything that one run holds, joined by callbacks."""
 
   def __init__(self, config: Config, folder: pathlib.Path):
-    self.config, self.folder = config, folder
+    self.config, self.folder, self.started = config, folder, time.time()
     self.envs, self.eval_envs = self._make_envs(config.env.workers), []
     try:
       self.envs[0].ready()  # a wrong task ends here, before anything is written
       self.expert = load_demos(config)
       prepare_folder(config, folder)
+      record_meta(folder)
       self._build()
     except BaseException:
       self.close()
       raise
 
-  def _make_envs(self, number: int) -> list:
-    config = self.config
-    make = lambda: envs.Worker(config.task, config, config.seed, wait=False)
+  def _make_envs(self, number: int, kicks: float = 0.0) -> list:
+    config, perturb = self.config, [('kicks', {'chance': kicks})] if kicks else []
+    make = lambda: envs.Worker(config.task, config, config.seed, perturb, wait=False)
     return [make() for _ in range(number)]
 
   def _build(self) -> None:
@@ -228,7 +230,7 @@ class Run:
       self.logger.histogram(key, value)
     self._histograms = {}
     self.logger.add(self.replay.stats, 'replay')
-    self.logger.scalar('time/minutes', (time.time() - START) / 60)
+    self.logger.scalar('time/minutes', (time.time() - self.started) / 60)
     self.logger.write()
 
   def _evaluate_if_due(self) -> None:
@@ -244,7 +246,8 @@ class Run:
 
   def _evaluate(self, episodes: int, name: str, video: bool = False) -> dict:
     if not self.eval_envs:
-      self.eval_envs = self._make_envs(min(episodes, self.config.eval_workers))
+      number = min(episodes, self.config.eval_workers)
+      self.eval_envs = self._make_envs(number, self.config.eval_kicks)
     result = evaluate(self.agent, self.eval_envs, episodes, 10_000 + self.config.seed, video)
     frames = result.pop('video', None)
     if frames is not None:
@@ -285,9 +288,6 @@ class Run:
     self.should_eval.last, self.should_video.last = meta['eval_last'], meta['video_last']
     print(f'Going on at step {int(self.step)} in {self.folder}.')
     return meta['step']
-
-
-START = time.time()
 
 
 def prepare_tensorflow(config: Config) -> None:

@@ -1,4 +1,4 @@
-"""Speed and sizes, as ratios measured in one run: python scripts/bench.py envs|train|params"""
+"""Speed and sizes, as ratios measured in one run: bench.py envs|train|params|baselines"""
 
 import argparse
 import contextlib
@@ -237,14 +237,17 @@ BENCHMARKS = {'envs': (bench_envs, add_envs)}
 LEARNING = {
   'train': 'RECON and CMIL updates of one config in turn; --help lists the flags',
   'params': 'stored parameters for a 6-dim action as JSON',
+  'baselines': 'updates of DA-DAC and IQ-MPC, and the planner; --help lists the flags',
 }
 
 
 def main() -> None:
   if sys.argv[1:] and sys.argv[1] in LEARNING:
+    import bench_baselines
     import bench_train
 
-    return bench_train.BENCHMARKS[sys.argv[1]](sys.argv[2:])
+    benchmarks = {**bench_train.BENCHMARKS, **bench_baselines.BENCHMARKS}
+    return benchmarks[sys.argv[1]](sys.argv[2:])
   parser = argparse.ArgumentParser(description=__doc__)
   commands = parser.add_subparsers(dest='command', required=True)
   for name, (function, add_arguments) in BENCHMARKS.items():

@@ -82,3 +82,8 @@ if [ ! -e .venv/.gl ]; then
   touch .venv/.gl
   say 'ready'
 fi
+
+# The tests of the report look at it in a browser; without one they are skipped.
+if [ "${1:-}" = browser ] && ! command -v chromium >/dev/null && can_apt; then
+  (apt_install chromium) || say 'no chromium: the tests that open a page will be skipped'
+fi

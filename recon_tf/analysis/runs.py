@@ -49,7 +49,7 @@ class RunFolder:
 
   def episodes(self) -> list[pathlib.Path]:
     """Files of the collected episodes, oldest first."""
-    return sorted((self.path / 'train_episodes').glob('*.npz'))
+    return sorted((self.path / 'train_episodes').glob('[!.]*.npz'))  # others are half-written
 
 
 def open_run(path: str | pathlib.Path) -> RunFolder:

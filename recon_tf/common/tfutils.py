@@ -145,10 +145,12 @@ class Optimizer(Module):
     clip: float = 100.0,
     wd: float = 0.0,
     betas: tuple[float, float] = (0.9, 0.999),
+    decay: int = 0,
   ):
     self._name = name
     self._params = list(params)
     self._lr, self._eps, self._clip, self._wd, self._betas = lr, eps, clip, wd, betas
+    self._decay = decay
     self.steps = variable(np.zeros((), np.int32), trainable=False)
     self.first = [variable(np.zeros(x.shape, np.float32), trainable=False) for x in params]
     self.second = [variable(np.zeros(x.shape, np.float32), trainable=False) for x in params]
@@ -171,6 +173,8 @@ class Optimizer(Module):
     step = tf.cast(self.steps, tf.float32)
     b1, b2 = self._betas
     rate = self._lr * tf.sqrt(1 - b2**step) / (1 - b1**step)
+    if self._decay:  # linearly to a tenth, so that the last policy is a settled one
+      rate *= tf.maximum(0.1, 1 - 0.9 * step / self._decay)
     scale = self._clip / tf.maximum(norm, self._clip) if self._clip else 1.0
     for x, grad, m, v in zip(self._params, grads, self.first, self.second, strict=True):
       grad = grad * scale

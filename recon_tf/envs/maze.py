@@ -46,6 +46,7 @@ class Maze(Environment):
     goal_noise: float = 0.25,
     terminate: bool = True,
     marker: float = 1.0,
+    tail: float = 0.0,
   ):
     if task not in TASKS:
       raise UserError(f"Unknown task '{task}'.{nearest(task, TASKS)}")
@@ -66,9 +67,11 @@ class Maze(Environment):
     self._start_noise = _noise('env.maze.start_noise', start_noise)
     self._goal_noise = _noise('env.maze.goal_noise', goal_noise)
     self._terminate = terminate
+    self._tail = tail
     self._actions = 2
     self._target = self.model.site('target').id
     self._draw_markers(marker)
+    self._tail_radius = 0.6 * MARKER_RADIUS * marker
     if render:
       self._renderer = Renderer(self.model, size, _camera_above(distance))
     self._ready()
@@ -106,6 +109,14 @@ class Maze(Environment):
 
   def _logs(self) -> dict[str, np.ndarray]:
     return {'log_position': self.data.qpos}
+
+  def _images(self) -> dict[str, np.ndarray]:
+    """With a tail, a single picture shows the velocity: a blue dot trails behind the ball."""
+    if not self._renderer or not self._tail:
+      return super()._images()
+    behind = self.data.qpos - self._tail * self.data.qvel
+    dot = (np.append(behind, MARKER_RADIUS), self._tail_radius, (0.1, 0.2, 1.0, 1.0))
+    return {'image': self._renderer(self.data, [dot])}
 
   def _solved(self) -> bool:
     return bool(np.linalg.norm(self.data.qpos - self.goal) <= GOAL_RADIUS)

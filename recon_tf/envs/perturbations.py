@@ -1,8 +1,8 @@
 """Perturbations of the paper's robustness protocol, for any task.
 
-Actions: noise, delay, impulse, dropout, scale. Dynamics, by editing the MuJoCo model: mass,
-friction, mass_friction. In the point mazes contacts have no friction, so there friction
-means the joints' damping. Perturbations stack, and last until env.restore().
+Actions: noise, delay, impulse, dropout, scale, and kicks, which are ours. Dynamics, by editing
+the MuJoCo model: mass, friction, mass_friction. In the point mazes contacts have no friction, so
+there friction means the joints' damping. Perturbations stack, and last until env.restore().
 """
 
 import copy
@@ -16,7 +16,7 @@ from recon_tf.envs.render import mujoco
 from recon_tf.envs.wrappers import ActionWrapper, Wrapper
 
 # Keys an episode's random numbers, apart from those of the environment.
-NOISE, DROPOUT = 1, 2
+NOISE, DROPOUT, KICKS = 1, 2, 3
 # All that mj_setConst derives from masses. It also measures the scene anew (cameras, extent),
 # which would change the picture, so the rest of its work is not taken over.
 MASS_ARRAYS = (
@@ -129,6 +129,25 @@ class Scale(Perturbation):
     return self._factor * action
 
 
+class Kicks(Perturbation):
+  """Pushes at full force in a random direction, for whole stretches of decisions by chance."""
+
+  def __init__(self, env, chance: float = 0.2, steps: int = 8):
+    super().__init__(env)
+    if not 0 <= chance <= 1:
+      raise UserError(f"perturbation 'kicks': chance must be from 0 to 1, not {chance}.")
+    self._chance = chance
+    self._steps = int(_at_least(1, 'steps', steps))
+
+  def change(self, action: np.ndarray) -> np.ndarray:
+    stretch = self.env.steps // self._steps
+    rng = np.random.default_rng([*self.env.entropy, KICKS, stretch])
+    if rng.random() >= self._chance:
+      return action
+    direction = rng.standard_normal(action.shape)
+    return direction / np.abs(direction).max()
+
+
 class MassFriction(Wrapper):
   """Scales masses with their inertia, and friction (in the mazes: joint damping)."""
 
@@ -177,6 +196,7 @@ PERTURBATIONS = {
   'impulse': Impulse,
   'dropout': Dropout,
   'scale': Scale,
+  'kicks': Kicks,
   'mass': Mass,
   'friction': Friction,
   'mass_friction': MassFriction,

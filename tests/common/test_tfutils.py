@@ -82,6 +82,18 @@ def test_optimizer_is_adam_with_clipping_and_decay():
     np.testing.assert_allclose(x.numpy(), value, rtol=1e-4)
 
 
+def test_the_rate_falls_to_a_tenth():
+  """With a constant gradient every Adam step moves by the rate itself."""
+  x = tf.Variable([0.0])
+  opt = tfutils.Optimizer('loss', [x], 0.1, eps=0.0, decay=4)
+  moves = []
+  for _ in range(6):
+    before = x.numpy()[0]
+    step(x, opt, np.float32([1.0]))
+    moves.append(before - x.numpy()[0])
+  np.testing.assert_allclose(moves, 0.1 * np.array([0.775, 0.55, 0.325, 0.1, 0.1, 0.1]), rtol=1e-3)
+
+
 def test_no_clipping_without_a_limit():
   x, opt = optimizer([0.0, 0.0])
   step(x, opt, np.float32([1e4, 0]))

@@ -153,3 +153,24 @@ def test_no_temporary_file_is_left():
   before = set(glob.glob(pattern))
   Maze('maze_umaze', render=False)
   assert set(glob.glob(pattern)) <= before
+
+
+def test_the_tail_shows_the_velocity_and_nothing_else_changes():
+  """A blue dot, as far behind the ball as it moves in that time; the physics does not see it."""
+  config = load_config('maze').update({'env.maze': {'marker': 2.0, 'repeat': 4}})
+  plain = envs.make('maze_umaze', config)
+  tailed = envs.make('maze_umaze', config.update({'env.maze.tail': 0.15}))
+  for env in (plain, tailed):
+    env.reset(seed=1)
+    for _ in range(12):
+      obs = env.step({'action': np.array([1.0, 0.0], np.float32)})
+    env.last = obs
+  for key in ('position', 'velocity', 'log_success'):
+    np.testing.assert_array_equal(plain.last[key], tailed.last[key])
+  blue = lambda image: image[..., 2].astype(int) - image[..., :2].max(-1) > 100
+  assert not blue(plain.last['image']).any()
+  columns = np.argwhere(blue(tailed.last['image']))[:, 1]
+  green = np.argwhere(plain.last['image'][..., 1].astype(int) - plain.last['image'][..., 0] > 60)
+  speed = tailed.last['velocity'][0]
+  assert speed > 0.5  # it moves to the right, so the dot is on the left
+  assert columns.mean() < green[:, 1].mean() - 0.5 * 0.15 * speed / 0.085

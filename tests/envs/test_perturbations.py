@@ -15,6 +15,7 @@ KINDS = {
   'impulse': {'size': -0.3, 'at': 5},
   'dropout': {'prob': 0.5},
   'scale': {'factor': 0.85},
+  'kicks': {'chance': 0.9, 'steps': 4},
   'mass': {'factor': 1.25},
   'friction': {'factor': 1.5},
   'mass_friction': {'mass': 1.25, 'friction': 1.5},
@@ -235,3 +236,15 @@ def test_mass_does_not_change_the_picture():
 def test_bad_perturbations_are_refused(name, kwargs, words):
   with pytest.raises(UserError, match=words):
     perturb(make('maze_umaze'), name, **kwargs)
+
+
+def test_kicks_hold_one_direction_for_a_stretch():
+  env = perturb(make('maze_umaze'), 'kicks', chance=0.5, steps=4)
+  _, executed, asked = rollout(env, steps=40)
+  kicked = (np.abs(executed - asked) > 1e-6).any(-1).reshape(10, 4)
+  assert (kicked.all(-1) == kicked.any(-1)).all()  # whole stretches or nothing
+  assert 0 < kicked.any(-1).sum() < 10
+  stretches = executed.reshape(10, 4, -1)[kicked.all(-1)]
+  np.testing.assert_allclose(stretches, stretches[:, :1].repeat(4, 1), rtol=1e-6)
+  np.testing.assert_allclose(np.abs(stretches).max(-1), 1, rtol=1e-6)  # at full force
+  assert len(np.unique(stretches[:, 0], axis=0)) == len(stretches)

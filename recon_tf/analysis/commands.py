@@ -1,0 +1,63 @@
+"""The command that repeats a run: the presets that explain its config, and flags for the rest."""
+
+import pathlib
+import shlex
+
+from recon_tf.analysis.groups import Group
+from recon_tf.analysis.runs import RunFolder
+from recon_tf.common.config import Config, load_config, presets
+
+# Where a run lies, not what it does.
+PLACES = ('logdir', 'tasks', 'task', 'seed', 'demos')
+
+
+def train_command(run: RunFolder, logdir: str = 'runs') -> str:
+  """`python scripts/train.py ...` that gives this run's config."""
+  config = run.config
+  names = explain(config)
+  words = ['python', 'scripts/train.py', '--configs', *names, '--task', config.task]
+  words += ['--seed', str(config.seed)]
+  words += ['--logdir', logdir] if logdir != load_config().logdir else []
+  if config.demos:
+    words += ['--demos', (pathlib.Path('demos') / pathlib.Path(config.demos).name).as_posix()]
+  for key, value in difference(config, names).items():
+    words += [f'--{key}', *as_words(value)]
+  return ' '.join(shlex.quote(x) for x in words)
+
+
+def group_commands(groups: list[Group]) -> list[str]:
+  """The commands of all runs, each variant in a folder of its own."""
+  place = lambda group: f'runs/{group.variant}' if group.variant else 'runs'
+  return [train_command(run, place(group)) for group in groups for run in group.runs]
+
+
+def explain(config: Config) -> list[str]:
+  """Presets in the order suite, method, others, that leave the fewest keys to be set by hand."""
+  names = [x for x in ('dmc', 'metaworld', 'maze') if config.task.startswith(f'{x}_')]
+  known = presets()
+  fitting = [k for k, v in known.items() if v.get('method', config.method) == config.method]
+  candidates = [k for k in fitting if 'tasks' not in known[k]]
+  methods = [k for k in candidates if 'method' in known[k]]
+  # A method is always named, even if it is the default one.
+  names += [min(methods, key=lambda k: len(difference(config, [*names, k])))] if methods else []
+  others = [k for k in candidates if k not in methods]
+  while True:
+    left = len(difference(config, names))
+    trials = {k: len(difference(config, [*names, k])) for k in others if k not in names}
+    best = min(trials, key=trials.get, default=None)
+    if best is None or trials[best] >= left:
+      return names
+    names.append(best)
+
+
+def difference(config: Config, names: list[str]) -> dict:
+  """The keys that these presets do not explain."""
+  base = load_config(*names).flat
+  return {k: v for k, v in config.flat.items() if k not in PLACES and base.get(k) != v}
+
+
+def as_words(value) -> list[str]:
+  """A value as the words behind its flag."""
+  if isinstance(value, tuple):
+    return [str(x) for x in value] or ['[]']
+  return [str(value)]

@@ -1,0 +1,61 @@
+"""What a trained agent makes of recorded sequences: beliefs, decoded images, predictions."""
+
+import numpy as np
+import tensorflow as tf
+
+from recon_tf.common.episodes import Episode
+
+
+def inputs(agent, batch: Episode) -> dict[str, tf.Tensor]:
+  """The keys that the world model reads, as tensors [batch, time, ...]."""
+  model = agent.world_model
+  keys = {*model.encoder.keys, *model.decoder.keys, 'action', 'is_first'}
+  return {k: tf.convert_to_tensor(batch[k]) for k in sorted(keys)}
+
+
+def quiet_noise(rssm, rows: int, length: int) -> dict[str, tf.Tensor]:
+  """No sampling: posterior means, and always the first head for the prior that nobody reads."""
+  return rssm.draw(rows, length, _Zeros())
+
+
+class _Zeros:
+  """Stands where Seeds stands and draws nothing at random."""
+
+  def normal(self, shape) -> tf.Tensor:
+    return tf.zeros(shape)
+
+  def onehot(self, shape, depth: int) -> tf.Tensor:
+    return tf.one_hot(tf.zeros(shape, tf.int32), depth)
+
+
+def beliefs(agent, batch: Episode) -> dict[str, tf.Tensor]:
+  """Posterior mean states [batch, time, ...] of recorded sequences."""
+  data, model = inputs(agent, batch), agent.world_model
+  noise = quiet_noise(model.rssm, *batch['action'].shape[:2])
+  post, _ = model.rssm.observe(model.encoder(data), data['action'], data['is_first'], noise)
+  return {k: post[k] for k in ('deter', 'stoch')}
+
+
+def pairs(agent, batch: Episode) -> tuple[tf.Tensor, tf.Tensor, np.ndarray]:
+  """What was done in which belief: (feature[t], action[t + 1]) and where that holds."""
+  feature = agent.world_model.rssm.features(beliefs(agent, batch))
+  valid = ~batch['is_first'][:, 1:]
+  return feature[:, :-1], tf.constant(batch['action'][:, 1:]), valid
+
+
+def reconstruct(agent, batch: Episode) -> dict[str, np.ndarray]:
+  """Decoded means at every step, images in [0, 1]."""
+  model = agent.world_model
+  return _decoded(model.decoder(model.rssm.features(beliefs(agent, batch))))
+
+
+def predict(agent, batch: Episode, context: int) -> dict[str, np.ndarray]:
+  """Decoded means: after the context the prior alone, on the recorded actions."""
+  data = inputs(agent, batch)
+  noise = quiet_noise(agent.world_model.rssm, *batch['action'].shape[:2])
+  return _decoded(agent.world_model.open_loop(data, context, noise))
+
+
+def _decoded(means: dict[str, tf.Tensor]) -> dict[str, np.ndarray]:
+  image = lambda x: np.clip(x + 0.5, 0, 1)
+  return {k: image(v.numpy()) if len(v.shape) == 5 else v.numpy() for k, v in means.items()}

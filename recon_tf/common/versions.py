@@ -1,0 +1,75 @@
+"""What code and packages a run was made with, for its meta.json."""
+
+import datetime
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import subprocess
+
+PACKAGES = (
+  'tensorflow', 'tensorflow-probability', 'numpy', 'mujoco', 'dm_control', 'metaworld',
+  'gymnasium', 'gymnasium-robotics',
+)  # fmt: skip
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run_meta() -> dict:
+  """Commit, package versions, machine and time of this start."""
+  now = datetime.datetime.now(datetime.UTC)
+  return {
+    'started': now.isoformat(timespec='seconds'),
+    **git_state(ROOT),
+    'python': platform.python_version(),
+    'versions': package_versions(),
+    'system': platform.platform(terse=True),
+    'cores': os.cpu_count(),
+  }
+
+
+def record_meta(folder: pathlib.Path) -> None:
+  """Adds this start to the run's meta.json; a resumed run has several."""
+  path = folder / 'meta.json'
+  temporary = folder / f'.{path.name}.{os.getpid()}.tmp'
+  temporary.write_text(json.dumps({'starts': [*read_starts(folder), run_meta()]}, indent=1) + '\n')
+  temporary.replace(path)
+
+
+def read_starts(folder: pathlib.Path) -> list[dict]:
+  """Every recorded start of a run, oldest first; none for a run that recorded nothing."""
+  try:
+    starts = json.loads((folder / 'meta.json').read_text())['starts']
+  except (OSError, ValueError, KeyError, TypeError):
+    return []
+  return [x for x in starts if isinstance(x, dict)] if isinstance(starts, list) else []
+
+
+def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+  """Versions of the installed packages among these."""
+  versions = {}
+  for name in names:
+    try:
+      versions[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+      continue
+  return versions
+
+
+def git_state(folder: pathlib.Path) -> dict:
+  """The commit of a checkout and whether tracked files differ from it; empty outside of one."""
+  commit = _git(folder, 'rev-parse', 'HEAD')
+  # An installed package may lie inside of somebody else's repository.
+  if not commit or not (folder / '.git').exists():
+    return {'commit': '', 'changed': False}
+  changed = _git(folder, 'status', '--porcelain', '--untracked-files=no')
+  return {'commit': commit, 'changed': bool(changed)}
+
+
+def _git(folder: pathlib.Path, *args: str) -> str:
+  command = ['git', '-C', str(folder), *args]
+  try:
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+  except (OSError, subprocess.TimeoutExpired):
+    return ''
+  return result.stdout.strip() if result.returncode == 0 else ''

@@ -1,0 +1,148 @@
+"""Recoverability: the gate at many horizons, AUROC and calibration by hand, exact restarts."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recon_tf import envs
+from recon_tf.analysis import heldout, probes, ranking, recoverability
+from recon_tf.common import UserError, load_config
+from recon_tf.demos.make import attempt_seed
+from recon_tf.explorer import recovery_gate
+from tests import agent_fixtures as fixtures
+
+
+@pytest.fixture(scope='module')
+def agent():
+  made = fixtures.make_agent()
+  fixtures.jitter_biases(made)
+  return made
+
+
+@pytest.mark.parametrize('aggregate', ['max', 'mean', 'last'])
+def test_gates_of_one_imagination_are_the_explorers(agent, aggregate):
+  state = {k: tf.constant(v) for k, v in fixtures.random_state(agent, 6).items()}
+  settings = load_config().gate.update(aggregate=aggregate)
+  scores = recoverability.gate_scores(agent, state, 7)
+  assert scores.shape == (8, 6)
+  horizons = [1, 2, 5, 7]
+  found = recoverability.gates(scores, 0.45, settings, horizons)
+  for gate, horizon in zip(found, horizons, strict=True):
+    args = (agent.main.policy, state, tf.constant(0.45), settings.update(horizon=horizon))
+    expected = recovery_gate(agent.world_model.rssm, agent.disc, *args)
+    np.testing.assert_allclose(gate, expected, rtol=1e-3)
+  assert found.std() > 0
+
+
+def test_gates_keep_apart_what_float32_does_not():
+  """D of 0.999 and 1 both open the gate to 1 in float32."""
+  found = recoverability.gates(np.array([[0.999, 1.0]]), 0.0, load_config().gate, [0])
+  assert np.float32(found[0, 0]) == np.float32(found[0, 1]) == 1
+  assert found[0, 0] < found[0, 1] < 1
+
+
+def test_auroc_by_hand():
+  """Of six pairs 0.9 wins three, 0.4 wins one, ties one and loses one."""
+  assert ranking.auroc(np.array([0.9, 0.4]), np.array([0.5, 0.1, 0.4])) == pytest.approx(4.5 / 6)
+  assert recoverability._rounded(ranking.auroc(np.array([1.0]), np.array([]))) is None
+
+
+def test_calibration_by_hand():
+  predicted = np.array([0.02, 0.04, 0.55, 0.59, 1.0])
+  found = recoverability.calibration(predicted, np.array([0, 1, 1, 1, 0], bool))
+  assert found['count'] == [2, 2, 1]
+  np.testing.assert_allclose(found['predicted'], [0.03, 0.57, 1.0])
+  np.testing.assert_allclose(found['frequency'], [0.5, 1.0, 0.0])
+  assert found['error'] == pytest.approx((2 * 0.47 + 2 * 0.43 + 1 * 1.0) / 5)
+
+
+def test_acquisition_gain_by_hand():
+  found = recoverability.gain({300: 0.02, 100: 0.05, 200: 0.04})
+  assert found['steps'] == [100, 200, 300]
+  assert found['gain'] == pytest.approx(0.03)
+  assert found['gain_per_step'] == pytest.approx(0.03 / 200)
+  with pytest.raises(UserError, match='--before'):
+    recoverability.gain({300: 0.02})
+
+
+@pytest.fixture(scope='module')
+def maze():
+  config = load_config('maze', 'state').update({'env.length': 60, 'env.maze.repeat': 8})
+  env = envs.Worker('maze_umaze', config, 3)
+  yield env
+  env.close()
+
+
+def recorded(env, attempt, length=24):
+  """An episode as the expert's are stored; what it does does not matter here."""
+  rng = np.random.default_rng(attempt)
+  obs = env.reset(attempt_seed(heldout.SEED, attempt))
+  rows = [{**obs, 'action': np.zeros(2, np.float32)}]
+  for _ in range(length):
+    action = rng.uniform(-1, 1, 2).astype(np.float32)
+    rows.append({**env.step({'action': action}), 'action': action})
+  return {k: np.stack([x[k] for x in rows]) for k in rows[0]}
+
+
+def test_probes_leave_the_path_and_can_be_restored_exactly(maze):
+  # Attempt 1 failed and left no episode.
+  episodes = [recorded(maze, 0), recorded(maze, 2)]
+  made = probes.make_probes(maze, episodes, each=3)
+  assert len(made) == 6
+  for number, probe in enumerate(made):
+    own = episodes[number // 3]
+    left, length = probe.left, len(probe.episode['action'])
+    assert length <= left + 1 + probes.STEPS
+    np.testing.assert_array_equal(
+      probe.episode['position'][: left + 1], own['position'][: left + 1]
+    )
+    assert len(probe.states) == 4
+    assert all(left < row <= left + probes.PUSH for row in probe.states)
+  # From a restored state the same actions lead to the same states, bit for bit.
+  row = min(made[0].states)
+  obs = maze.set_state(made[0].states[row])
+  for t in range(row, len(made[0].episode['action'])):
+    for key in ('position', 'velocity', 'goal', 'log_position'):
+      assert np.asarray(obs[key]).tobytes() == made[0].episode[key][t].tobytes()
+    if t + 1 < len(made[0].episode['action']):
+      obs = maze.step({'action': made[0].episode['action'][t + 1]})
+  again = probes.make_probes(maze, episodes, each=3)
+  for first, second in zip(made, again, strict=True):
+    for key in first.episode:
+      assert first.episode[key].tobytes() == second.episode[key].tobytes()
+
+
+def test_episodes_of_another_simulator_are_refused(maze):
+  episode = recorded(maze, 0)
+  moved = {**episode, 'log_position': episode['log_position'] + np.float32(0.01)}
+  with pytest.raises(UserError, match='does not repeat'):
+    probes.make_probes(maze, [moved])
+  with pytest.raises(UserError, match='do not belong'):
+    probes.make_probes(maze, [{**episode, 'goal': episode['goal'] + 1}])
+
+
+class Straight:
+  """Always pushes one way, and keeps what it was asked."""
+
+  def __init__(self):
+    self.asked = []
+
+  def policy(self, obs, state, mode):
+    self.asked.append((obs['position'][0].copy(), mode))
+    return {'action': np.array([[1.0, 0.0]], np.float32)}, state
+
+
+def test_real_steps_start_at_the_saved_state(maze):
+  (probe, *_) = probes.make_probes(maze, [recorded(maze, 0)], each=1)
+  row = max(probe.states)
+  belief = {k: np.zeros((len(probe.episode['action']), 3), np.float32) for k in ('deter', 'stoch')}
+  here = probe.episode['log_position'][row].astype(np.float64)
+  agent = Straight()
+  found = recoverability.real_distances(agent, maze, probe, row, belief, here[None])
+  assert len(found) == len(agent.asked) == recoverability.STEPS
+  assert agent.asked[0][0].tobytes() == probe.episode['position'][row].tobytes()
+  assert {x[1] for x in agent.asked} == {'eval'}
+  maze.set_state(probe.states[row])
+  for step in range(3):
+    obs = maze.step({'action': np.array([1.0, 0.0], np.float32)})
+    assert found[step] == pytest.approx(np.linalg.norm(obs['log_position'] - here), abs=1e-6)

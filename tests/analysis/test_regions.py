@@ -1,0 +1,61 @@
+"""Real steps by region, against a brute-force version and by hand."""
+
+import numpy as np
+import pytest
+
+from recon_tf.analysis import regions
+from tests.written_runs import make_run, walk
+
+
+def test_boundaries_belong_to_the_nearer_region():
+  distance = np.array([0, 0.025, 0.025001, 0.1, 0.100001, 3])
+  names = [regions.REGIONS[i] for i in regions.region_of(distance)]
+  assert names == ['support', 'support', 'near', 'near', 'far', 'far']
+
+
+def test_distance_is_that_to_the_nearest_expert_state():
+  rng = np.random.default_rng(0)
+  points, cloud = rng.normal(size=(50, 2)), rng.normal(size=(40, 2))
+  expected = np.sqrt(((points[:, None] - cloud[None]) ** 2).sum(-1)).min(1)
+  np.testing.assert_allclose(regions.expert_distance(points, cloud), expected)
+
+
+def test_shares_count_who_acted_after_the_random_steps(tmp_path):
+  walk(tmp_path / 'demos', [[0, 0], [1, 0], [2, 0]])
+  run = make_run(tmp_path / 'runs', demos=str(tmp_path / 'demos'), prefill=3)
+  folder = run.path / 'train_episodes'
+  # Three random steps, which count for nobody; their start never counts.
+  walk(folder, [[9, 9], [9, 9], [9, 9], [9, 9]], [0, 0, 0, 0])
+  # Distances of the five steps: 0, 0.02, 0.05 (explorer), 0.05, 5 (main).
+  walk(folder, [[7, 7], [1, 0], [1, 0.02], [2, -0.05], [2, 0.05], [2, 5]], [0, 1, 1, 1, 0, 0])
+  steps = regions.real_steps(run)
+  assert len(steps.distance) == 5
+  explorer, main = steps.shares(True), steps.shares(False)
+  assert explorer == pytest.approx({'support': 2 / 3, 'near': 1 / 3, 'far': 0})
+  assert main == pytest.approx({'support': 0, 'near': 1 / 2, 'far': 1 / 2})
+
+
+def test_only_the_demonstrations_of_the_run_are_its_expert(tmp_path):
+  walk(tmp_path / 'demos', [[0, 0], [1, 0]])
+  walk(tmp_path / 'demos', [[5, 5], [6, 6]])
+  demos = str(tmp_path / 'demos')
+  cloud = lambda amount: regions.expert_cloud(
+    make_run(tmp_path / str(amount), demos=demos, demo_episodes=amount)
+  )
+  assert len(cloud(2)) == 4
+  assert len(cloud(1)) == 2
+
+
+def test_what_is_missing_gives_nothing(tmp_path):
+  walk(tmp_path / 'demos', [[0, 0], [1, 0]])
+  gone = make_run(tmp_path / 'a', demos=str(tmp_path / 'nowhere'), prefill=0)
+  walk(gone.path / 'train_episodes', [[0, 0], [0, 0]], [0, 1])
+  assert regions.real_steps(gone) is None
+  empty = make_run(tmp_path / 'b', demos=str(tmp_path / 'demos'))
+  assert regions.real_steps(empty) is None
+  damaged = make_run(tmp_path / 'c', demos=str(tmp_path / 'demos'), prefill=0)
+  walk(damaged.path / 'train_episodes', [[0, 0], [0, 0]], [0, 0])
+  (damaged.path / 'train_episodes' / 'broken.npz').write_bytes(b'PK')
+  steps = regions.real_steps(damaged)
+  assert steps.shares(True) is None  # nobody explored
+  assert steps.shares(False)['support'] == 1

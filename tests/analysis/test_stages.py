@@ -1,0 +1,51 @@
+"""The five stages on a run that cannot have learned anything, as a user asks for them."""
+
+import json
+
+import pytest
+
+from tests.run_fixtures import digests, script, tiny_run
+
+
+@pytest.fixture(scope='module')
+def answers(tmp_path_factory):
+  run = tiny_run(tmp_path_factory.mktemp('stages'))
+  before = digests(run)
+  result = script('diagnose', run, '--stage', 'all', cwd=run.parents[3])
+  assert result.returncode == 0, result.stderr
+  assert digests(run) == before
+  return {i: json.loads((run / 'diagnose' / f'stage_{i}.json').read_text()) for i in range(1, 6)}
+
+
+@pytest.mark.slow
+def test_every_stage_answers(answers):
+  assert {i: isinstance(x['holds'], bool) for i, x in answers.items()} == dict.fromkeys(
+    answers, True
+  )
+
+
+@pytest.mark.slow
+def test_an_untrained_model_does_not_see_ahead(answers):
+  # A frozen picture has an error of 1; the goal does not move and is left out.
+  assert answers[1]['position_ahead'] > 0.5
+  assert not answers[1]['holds']
+  assert not any(k.startswith('goal') for k in answers[1])
+
+
+@pytest.mark.slow
+def test_expert_and_policy_are_told_apart(answers):
+  assert answers[2]['expert'] == answers[4]['expert'] == 1
+  assert 0 <= answers[2]['clone'] <= 1
+  assert answers[4]['policy'] < 1
+  assert not answers[4]['holds']
+  assert 0 <= answers[3]['auroc_random'] <= 1
+  assert 0 <= answers[3]['auroc_noisy_expert'] <= 1
+
+
+@pytest.mark.slow
+def test_both_policies_are_measured(answers):
+  numbers = answers[5]
+  ratio = numbers['explorer_uncertainty'] / numbers['main_uncertainty']
+  assert numbers['ratio'] == pytest.approx(ratio)
+  assert 0 <= numbers['explorer_gate'] <= 1
+  assert numbers['explorer_distance'] > 0

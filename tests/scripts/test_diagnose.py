@@ -1,0 +1,123 @@
+"""scripts/diagnose.py as a user runs it: all parts, twice, and bad input."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.run_fixtures import digests, refused, script, tiny_run
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  return tiny_run(tmp_path_factory.mktemp('diagnose'))
+
+
+def home(run):
+  """Where the run was started, which is where its demonstrations are."""
+  return run.parents[3]
+
+
+def results(run):
+  parts = ('gap', 'recoverability', 'acquisition')
+  return {x: json.loads((run / 'diagnose' / f'{x}.json').read_text()) for x in parts}
+
+
+@pytest.mark.slow
+def test_all_parts_twice(run):
+  before = digests(run)
+  first = script('diagnose', run, cwd=home(run))
+  assert first.returncode == 0, first.stderr
+  assert 'left out' not in first.stdout
+  numbers = results(run)
+  second = script('diagnose', run, cwd=home(run))
+  assert second.returncode == 0, second.stderr
+  assert results(run) == numbers
+  assert digests(run) == before
+  for name in ('gap.png', 'recoverability.png'):
+    assert (run / 'diagnose' / name).stat().st_size > 5000
+  check_gap(numbers['gap'])
+  check_recoverability(numbers['recoverability'])
+  check_acquisition(numbers['acquisition'])
+
+
+def check_gap(found):
+  assert (found['expert']['horizon'], found['replay']['horizon']) == (15, 5)
+  assert found['expert']['episodes'] == 8
+  assert found['replay']['starts'] == 3 * (61 - 5)
+  assert found['expert']['gap'] > 0
+  assert set(found['regions']) <= {'support', 'near', 'far'}
+  assert sum(x['starts'] for x in found['regions'].values()) > found['expert']['starts']
+  for name, x in found['regions'].items():
+    assert found['deciles'][name]['starts'] == x['starts']
+    assert np.all(np.diff(found['deciles'][name]['uncertainty']) >= 0)
+
+
+def check_recoverability(found):
+  assert found['candidates'] > 20
+  assert len(found['auroc']) == len(found['oracle']) == 15
+  assert found['recovered'] == pytest.approx(np.mean(found['label']))
+  assert min(found['distance']) > found['tube'] == 0.1
+  if 0 < found['recovered'] < 1:
+    assert found['oracle'][-1] == 1  # it has seen what happened
+    assert found['oracle'] == sorted(found['oracle'])
+    assert all(0 <= x <= 1 for x in found['auroc'])
+  for x in found['calibration'].values():
+    assert sum(x['count']) == found['candidates']
+
+
+def check_acquisition(found):
+  assert found['steps'] == [0, 60, 120, 180]
+  assert found['online_steps'] == 180
+  ends = found['uncertainty'][0] - found['uncertainty'][-1]
+  assert found['gain'] == pytest.approx(ends)
+  assert found['gain_per_step'] == pytest.approx(ends / 180)
+
+
+@pytest.mark.slow
+def test_anchors_and_older_checkpoints_of_choice(run, tmp_path):
+  copy = tmp_path / 'run'
+  shutil.copytree(run, copy, ignore=shutil.ignore_patterns('diagnose'))
+  first, *_, last = sorted((copy / 'checkpoints').iterdir())
+  old = first.rename(tmp_path / 'old.npz')
+  for path in (copy / 'checkpoints').iterdir():
+    if path != last:
+      path.unlink()
+  alone = script('diagnose', copy, '--what', 'acquisition', cwd=home(run))
+  refused(alone, copy, '--before')
+  result = script('diagnose', copy, '--what', 'acquisition', '--before', old, cwd=home(run))
+  assert result.returncode == 0, result.stderr
+  found = json.loads((copy / 'diagnose' / 'acquisition.json').read_text())
+  assert found['online_steps'] == 180
+  refused(
+    script('diagnose', copy, '--what', 'acquisition', '--before', tmp_path, cwd=home(run)),
+    '--before',
+  )
+  refused(
+    script('diagnose', copy, '--what', 'acquisition', '--anchors', tmp_path, cwd=home(run)),
+    '--anchors',
+  )
+
+
+def test_bad_input(tmp_path):
+  refused(script('diagnose', tmp_path, cwd=tmp_path), tmp_path, 'no config.yaml')
+  refused(script('diagnose', tmp_path, '--tube', -1, cwd=tmp_path), '--tube')
+  result = script('diagnose', tmp_path, '--stage', '6', cwd=tmp_path)
+  assert result.returncode == 2
+  assert "'6'" in result.stderr
+
+
+@pytest.mark.slow
+def test_partial_data_give_partial_results(run, tmp_path):
+  """Away from the demonstrations and without a replay, the held-out gap is still there."""
+  copy = tmp_path / 'run'
+  shutil.copytree(run, copy, ignore=shutil.ignore_patterns('train_episodes', 'diagnose'))
+  result = script('diagnose', copy, '--what', 'gap', 'recoverability', cwd=tmp_path)
+  assert result.returncode == 0, result.stderr
+  found = json.loads((copy / 'diagnose' / 'gap.json').read_text())
+  assert 'replay' not in found
+  assert 'regions' not in found
+  assert found['expert']['gap'] > 0
+  assert 'left out: recoverability needs demonstrations' in result.stdout
+  assert not (copy / 'diagnose' / 'recoverability.json').exists()

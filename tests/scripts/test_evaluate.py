@@ -1,0 +1,91 @@
+"""scripts/evaluate.py as a user runs it: all configurations, twice, pairs, and bad input."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.run_fixtures import digests, refused, script, tiny_run
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  return tiny_run(tmp_path_factory.mktemp('evaluate'))
+
+
+@pytest.mark.slow
+def test_robust_evaluation_twice(run, tmp_path):
+  """The same numbers both times, videos on request, and the training state untouched."""
+  before = digests(run)
+  assert {'config.yaml', 'metrics.jsonl'} < set(before)
+  robust = run / 'eval' / 'robust.json'
+  flags = ('--robust', '--episodes', 2, '--workers', 2)
+  first = script('evaluate', run, *flags, '--video', tmp_path / 'videos', cwd=tmp_path)
+  assert first.returncode == 0, first.stderr
+  numbers = json.loads(robust.read_text())
+  second = script('evaluate', run, *flags, cwd=tmp_path)
+  assert second.returncode == 0, second.stderr
+  assert json.loads(robust.read_text()) == numbers
+  assert digests(run) == before
+  assert len(numbers['configurations']) == 14
+  assert all(len(x['returns']) == 2 for x in numbers['configurations'].values())
+  assert list(numbers['columns']) == ['Clean', 'Noise', 'Delay', 'Impulse/scale']
+  assert numbers['measure'] == 'success'
+  assert numbers['step'] == 180
+  assert len(list((tmp_path / 'videos').glob('maze_umaze-recon-0-*.mp4'))) == 14
+  assert 'Impulse/scale' in first.stdout
+  # Under a changed dynamics the same starts take another course.
+  lengths = {k: (x['returns'], x['lengths']) for k, x in numbers['configurations'].items()}
+  assert len(lengths) == 14
+
+
+@pytest.mark.slow
+def test_clean_evaluation_repeats_the_runs_own(run, tmp_path):
+  """Same starts, same weights, same workers: the final evaluation again, to the last digit."""
+  result = script('evaluate', run, cwd=tmp_path)
+  assert result.returncode == 0, result.stderr
+  own = json.loads((run / 'eval' / 'final.json').read_text())
+  found = json.loads((run / 'eval' / 'clean.json').read_text())['configurations']['clean']
+  assert [found[k] for k in ('returns', 'lengths')] == [own[k] for k in ('returns', 'lengths')]
+
+
+@pytest.mark.slow
+def test_folder_of_runs_gives_pairs_and_leaves_out_what_is_broken(run, tmp_path):
+  home = tmp_path / 'runs' / 'maze_umaze'
+  for method in ('recon', 'cmil'):
+    shutil.copytree(run, home / method / '0')
+  text = (home / 'cmil' / '0' / 'config.yaml').read_text()
+  (home / 'cmil' / '0' / 'config.yaml').write_text(text.replace('method: recon', 'method: cmil'))
+  shutil.copytree(run, home / 'recon' / '1')
+  for path in (home / 'recon' / '1' / 'checkpoints').iterdir():
+    path.write_bytes(path.read_bytes()[:50])
+  result = script('evaluate', tmp_path / 'runs', '--episodes', 1, cwd=tmp_path)
+  assert result.returncode == 0, result.stderr
+  (line,) = [x for x in result.stdout.splitlines() if 'cmil/recon' in x]
+  assert '(+0.0 pp)' in line
+  (left,) = [x for x in result.stderr.splitlines() if x.startswith('left out: ')]
+  assert str(home / 'recon' / '1') in left
+  assert 'no readable checkpoint' in left
+
+
+def test_bad_input(tmp_path):
+  refused(script('evaluate', tmp_path / 'nothing', cwd=tmp_path), 'nothing')
+  refused(script('evaluate', tmp_path, cwd=tmp_path), tmp_path, 'no config.yaml')
+  refused(script('evaluate', tmp_path, '--episodes', -1, cwd=tmp_path), '--episodes')
+  config = tmp_path / 'config.yaml'
+  config.write_text('task: maze_umaze\nold_key: 3\n')
+  refused(script('evaluate', tmp_path, cwd=tmp_path), config, 'old_key')
+  config.write_text('task: [maze_umaze\n')
+  refused(script('evaluate', tmp_path, cwd=tmp_path), config)
+
+
+@pytest.mark.slow
+def test_run_without_checkpoints_and_of_an_unknown_task(run, tmp_path):
+  broken = tmp_path / 'run'
+  shutil.copytree(run, broken, ignore=shutil.ignore_patterns('checkpoints'))
+  refused(script('evaluate', broken, cwd=tmp_path), broken, 'no readable checkpoint')
+  other = tmp_path / 'other'
+  shutil.copytree(run, other)
+  text = (other / 'config.yaml').read_text()
+  (other / 'config.yaml').write_text(text.replace('task: maze_umaze', 'task: maze_umase'))
+  refused(script('evaluate', other, cwd=tmp_path), other, 'maze_umaze')
