@@ -33,7 +33,8 @@ def test_linear_gaussian_model_has_the_closed_form():
   rng = np.random.default_rng(1)
   matrix = np.array([[0.9, 0.2], [-0.1, 0.7]])
   noise = np.array([[0.5, 0.0], [0.3, 0.2]])
-  horizon, rows, length = 5, 4000, 12
+  # The mean of 4,000 rows has a standard error of 1.1 %, that of ten times as many 0.35 %.
+  horizon, rows, length = 5, 40_000, 12
   state = np.zeros((rows, 2))
   states = []
   for _ in range(length):
