@@ -92,7 +92,8 @@ class DADAC(Stored):
     self.log_alpha = tfutils.variable(np.log(settings.alpha).astype(np.float32))
     self._online = [*self.encoder.variables, *self.critics.variables]
     self._slow = [*self.target_encoder.variables, *self.target_critics.variables]
-    self._follow(1.0)
+    for slow, fast in zip(self._slow, self._online, strict=True):
+      slow.assign(fast)
     optimizer = tfutils.Optimizer
     self.critic_opt = optimizer('dadac/critic', self._online, settings.lr, **ADAM)
     self.actor_opt = optimizer('dadac/actor', self.actor.variables, settings.lr, **ADAM)
@@ -296,7 +297,7 @@ class DADAC(Stored):
   def _follow(self, fraction: float) -> None:
     """Moves encoder and critics of the targets towards the trained ones."""
     for slow, fast in zip(self._slow, self._online, strict=True):
-      slow.assign((1 - fraction) * slow + fraction * fast)
+      slow.assign_add(fraction * (fast - slow))  # stays exactly equal where it is
 
   # Reports
 

@@ -17,10 +17,12 @@ PACKAGE_ROOT = pathlib.Path(__file__).parents[2]
 
 def demo_folder(root: str | pathlib.Path, task: str, config: Config) -> pathlib.Path:
   """root/<task>, or with unusual env settings root/<task>-<hash>, so that none are mixed."""
-  settings = env_settings(task, config)
-  if settings == env_settings(task, default_config()):
+  usual = env_settings(task, default_config())
+  unusual = {k: v for k, v in env_settings(task, config).items() if v != usual[k]}
+  if not unusual:
     return pathlib.Path(root) / task
-  digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+  # Of these alone, so that a setting that is new in the code leaves old folders where they are.
+  digest = hashlib.sha256(json.dumps(unusual, sort_keys=True).encode()).hexdigest()[:8]
   return pathlib.Path(root) / f'{task}-{digest}'
 
 
