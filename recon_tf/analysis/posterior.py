@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from recon_tf.common.episodes import Episode
+from recon_tf.common.tfutils import Seeds
 
 
 def inputs(agent, batch: Episode) -> dict[str, tf.Tensor]:
@@ -28,17 +29,21 @@ class _Zeros:
     return tf.one_hot(tf.zeros(shape, tf.int32), depth)
 
 
-def beliefs(agent, batch: Episode) -> dict[str, tf.Tensor]:
-  """Posterior mean states [batch, time, ...] of recorded sequences."""
+def beliefs(agent, batch: Episode, seed: int | None = None) -> dict[str, tf.Tensor]:
+  """Posterior states [batch, time, ...] of recorded sequences: means, or samples with a seed."""
   data, model = inputs(agent, batch), agent.world_model
   noise = quiet_noise(model.rssm, *batch['action'].shape[:2])
+  if seed is not None:
+    noise = model.rssm.draw(*batch['action'].shape[:2], Seeds(tf.constant([seed, 7])))
   post, _ = model.rssm.observe(model.encoder(data), data['action'], data['is_first'], noise)
   return {k: post[k] for k in ('deter', 'stoch')}
 
 
-def pairs(agent, batch: Episode) -> tuple[tf.Tensor, tf.Tensor, np.ndarray]:
+def pairs(
+  agent, batch: Episode, seed: int | None = None
+) -> tuple[tf.Tensor, tf.Tensor, np.ndarray]:
   """What was done in which belief: (feature[t], action[t + 1]) and where that holds."""
-  feature = agent.world_model.rssm.features(beliefs(agent, batch))
+  feature = agent.world_model.rssm.features(beliefs(agent, batch, seed))
   valid = ~batch['is_first'][:, 1:]
   return feature[:, :-1], tf.constant(batch['action'][:, 1:]), valid
 

@@ -22,6 +22,7 @@ from recon_tf.evaluation import evaluate
 
 CONTEXT, AHEAD = 5, 15
 EPISODES = 20
+SAMPLES = 10  # of every belief that a clone learns from
 Numbers = dict[str, float | bool | np.ndarray]
 
 
@@ -81,7 +82,9 @@ def clones(trained: Trained, updates: int = 1000) -> Numbers:
   """2. Does a fresh actor, cloned on this model's latents alone, do what the expert does?"""
   agent, config = trained.agent, trained.run.config
   rng = np.random.default_rng(config.seed)
-  features, actions, valid = _all_pairs(agent, demonstrations(trained.run))
+  # Sampled beliefs, as in training: their noise keeps a clone from fitting too tightly.
+  samples = [_all_pairs(agent, demonstrations(trained.run), seed) for seed in range(SAMPLES)]
+  features, actions, valid = (np.concatenate(x) for x in zip(*samples, strict=True))
   actor = ActorCritic(rng, config, config.main, 'clone', features.shape[-1], actions.shape[-1])
   step = tf.function(lambda *pair: actor.clone(pair), jit_compile=True)
   for _ in range(updates):
@@ -104,8 +107,8 @@ def clones(trained: Trained, updates: int = 1000) -> Numbers:
   }
 
 
-def _all_pairs(agent, episodes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  feature, action, valid = posterior.pairs(agent, stack(episodes))
+def _all_pairs(agent, episodes, seed: int | None = None) -> tuple[np.ndarray, ...]:
+  feature, action, valid = posterior.pairs(agent, stack(episodes), seed)
   flat = lambda x: np.asarray(x).reshape(-1, *x.shape[2:])
   return flat(feature), flat(action), flat(valid).astype(np.float32)
 
