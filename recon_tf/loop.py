@@ -57,7 +57,7 @@ def train(config: Config) -> dict:
   try:
     run.pretrain()
     run.interact()
-    return run.finish(final)
+    return run.finish()
   finally:
     run.close()
 
@@ -153,12 +153,10 @@ class Run:
       self._evaluate_if_due()
       self._save()
 
-  def finish(self, final: pathlib.Path) -> dict:
-    """The last policy in many episodes; that is the result of the run."""
+  def finish(self) -> dict:
+    """The last policy in many episodes: eval/final.json is the result of the run."""
     print(f'Evaluating the final policy in {self.config.eval_final} episodes ...', flush=True)
-    result = {'step': int(self.step), **self._evaluate(self.config.eval_final, 'final')}
-    write_json(final, result)
-    return result
+    return {'step': int(self.step), **self._evaluate(self.config.eval_final, 'final')}
 
   # Acting and learning
 

@@ -75,7 +75,8 @@ def test_run_folder_has_what_tools_rely_on(finished):
   folder = finished['whole']
   assert folder.parts[-3:] == ('maze_umaze', 'recon', '0')
   names = {x.name for x in folder.iterdir() if not x.name.startswith('events.')}
-  assert names == {'config.yaml', 'metrics.jsonl', 'train_episodes', 'checkpoints', 'eval'}
+  files = {'config.yaml', 'meta.json', 'metrics.jsonl'}
+  assert names == {*files, 'train_episodes', 'checkpoints', 'eval'}
   assert list(folder.glob('events.*'))
   assert {x.name for x in (folder / 'eval').iterdir()} == {
     '000000000.json', '000000040.json', '000000080.json', 'final.json',

@@ -203,7 +203,10 @@ def anchor_episodes(trained: Trained, folder: str = '') -> list[Episode]:
     raise UserError(f"--anchors: '{folder}' holds no episodes.")
   if len(paths) < ANCHOR_EPISODES and not folder:
     paths = _record(trained, own)
-  return [load_episode(x, tuple(trained.run.config.env.size)) for x in paths]
+  try:
+    return [load_episode(x, tuple(trained.run.config.env.size)) for x in paths]
+  except UserError as error:
+    raise UserError(f'--anchors: {error}') from error
 
 
 def _record(trained: Trained, folder: pathlib.Path) -> list[pathlib.Path]:
