@@ -1,6 +1,5 @@
 """Mazes: route, noise, goal, markers, and the suite's own dynamics."""
 
-import glob
 import os
 import tempfile
 
@@ -148,11 +147,15 @@ def test_marker_scales_the_drawing_but_not_the_physics():
   np.testing.assert_array_equal(first['position'], second['position'])
 
 
-def test_no_temporary_file_is_left():
-  pattern = os.path.join(tempfile.gettempdir(), 'ant_maze*.xml')
-  before = set(glob.glob(pattern))
+def test_no_temporary_file_is_left(tmp_path, monkeypatch):
+  # A folder of its own: other processes make mazes too.
+  monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+  written = []
+  remove = os.remove
+  monkeypatch.setattr(os, 'remove', lambda path: (written.append(path), remove(path)))
   Maze('maze_umaze', render=False)
-  assert set(glob.glob(pattern)) <= before
+  assert [os.path.dirname(x) for x in written] == [str(tmp_path)]
+  assert not list(tmp_path.iterdir())
 
 
 def test_the_tail_shows_the_velocity_and_nothing_else_changes():
