@@ -201,6 +201,22 @@ def test_xla_graph_and_eager_agree_and_xla_compiles_once():
   assert compiled._train.experimental_get_tracing_count() == 1
 
 
+SEES = {'cnn_keys': 'image', 'mlp_keys': '$^', 'cnn_depth': 2}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('changes', [{'jit_conv': False}, {'jit_conv': True}, {'precision': 16}])
+def test_pictures_agree_with_plain_graphs_under_xla(changes):
+  """Convolutions inside and outside of the XLA program, and half precision, roughly."""
+  make = lambda **more: fixtures.make_agent(image=True, encoder=SEES, decoder=SEES, **more)
+  update = lambda agent: fixtures.scalars(agent.train(*fixtures.batches(image=True)))
+  plain, compiled = update(make()), update(make(jit=True, **changes))
+  tolerance = 0.05 if 'precision' in changes else 2e-3
+  assert compiled.keys() == plain.keys()
+  for key in ('model/model_loss', 'model/kl', 'main/bc_loss', 'disc/expert', 'gate/mean'):
+    np.testing.assert_allclose(compiled[key], plain[key], rtol=tolerance, atol=1e-4, err_msg=key)
+
+
 def test_unrolled_loops_agree():
   reference, state = after_one_update(fixtures.shared_agent(eager=True))
   metrics, other = after_one_update(fixtures.make_agent(eager=True, unroll=True))

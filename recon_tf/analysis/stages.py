@@ -17,12 +17,13 @@ from recon_tf.behavior import ActorCritic
 from recon_tf.common.driver import Driver
 from recon_tf.common.episodes import load_episode
 from recon_tf.common.errors import UserError
+from recon_tf.common.replay import Replay
 from recon_tf.common.tfutils import Seeds
 from recon_tf.evaluation import evaluate
 
 CONTEXT, AHEAD = 5, 15
 EPISODES = 20
-SAMPLES = 10  # of every belief that a clone learns from
+SAMPLES, SEQUENCES = 20, 64  # sets of sequences that a clone learns from, and their size
 Numbers = dict[str, float | bool | np.ndarray]
 
 
@@ -82,8 +83,7 @@ def clones(trained: Trained, updates: int = 1000) -> Numbers:
   """2. Does a fresh actor, cloned on this model's latents alone, do what the expert does?"""
   agent, config = trained.agent, trained.run.config
   rng = np.random.default_rng(config.seed)
-  # Sampled beliefs, as in training: their noise keeps a clone from fitting too tightly.
-  samples = [_all_pairs(agent, demonstrations(trained.run), seed) for seed in range(SAMPLES)]
+  samples = [_training_pairs(trained, seed) for seed in range(SAMPLES)]
   features, actions, valid = (np.concatenate(x) for x in zip(*samples, strict=True))
   actor = ActorCritic(rng, config, config.main, 'clone', features.shape[-1], actions.shape[-1])
   step = tf.function(lambda *pair: actor.clone(pair), jit_compile=True)
@@ -107,8 +107,23 @@ def clones(trained: Trained, updates: int = 1000) -> Numbers:
   }
 
 
-def _all_pairs(agent, episodes, seed: int | None = None) -> tuple[np.ndarray, ...]:
-  feature, action, valid = posterior.pairs(agent, stack(episodes), seed)
+def _training_pairs(trained: Trained, seed: int) -> tuple[np.ndarray, ...]:
+  """Sampled beliefs that begin anywhere in a demonstration, as in training.
+
+  A clone on beliefs of whole episodes alone learns what no rollout repeats exactly.
+  """
+  expert = Replay(None, seed=trained.run.config.seed)
+  for episode in demonstrations(trained.run):
+    expert.add_episode(episode)
+  batch = expert.sample(SEQUENCES, trained.run.config.replay.length, (3, seed))
+  return _flat(*posterior.pairs(trained.agent, batch, seed))
+
+
+def _all_pairs(agent, episodes) -> tuple[np.ndarray, ...]:
+  return _flat(*posterior.pairs(agent, stack(episodes)))
+
+
+def _flat(feature, action, valid) -> tuple[np.ndarray, ...]:
   flat = lambda x: np.asarray(x).reshape(-1, *x.shape[2:])
   return flat(feature), flat(action), flat(valid).astype(np.float32)
 
