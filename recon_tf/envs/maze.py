@@ -21,6 +21,8 @@ MAX_SPEED = 5.0
 MARKER_RADIUS = 0.2
 # The ball's radius is 0.1 in a cell of half width 0.5.
 MAX_NOISE = 0.4
+WALL_HEIGHT = 0.4
+VIEW_ANGLE = 45  # degrees, of MuJoCo's free camera
 
 
 class Maze(Environment):
@@ -47,6 +49,7 @@ class Maze(Environment):
     terminate: bool = True,
     marker: float = 1.0,
     tail: float = 0.0,
+    close: bool = False,
   ):
     if task not in TASKS:
       raise UserError(f"Unknown task '{task}'.{nearest(task, TASKS)}")
@@ -70,8 +73,12 @@ class Maze(Environment):
     self._tail = tail
     self._actions = 2
     self._target = self.model.site('target').id
+    distance = _close_distance(self.maze) if close else distance
     self._draw_markers(marker)
     self._tail_radius = 0.6 * MARKER_RADIUS * marker
+    self._tail_height, self._tail_shift = MARKER_RADIUS, 1.0
+    if close:
+      self._lift_ball(MARKER_RADIUS * marker, distance)
     if render:
       self._renderer = Renderer(self.model, size, _camera_above(distance))
     self._ready()
@@ -115,11 +122,21 @@ class Maze(Environment):
     if not self._renderer or not self._tail:
       return super()._images()
     behind = self.data.qpos - self._tail * self.data.qvel
-    dot = (np.append(behind, MARKER_RADIUS), self._tail_radius, (0.1, 0.2, 1.0, 1.0))
+    place = np.append(self._tail_shift * behind, self._tail_height)
+    dot = (place, self._tail_radius, (0.1, 0.2, 1.0, 1.0))
     return {'image': self._renderer(self.data, [dot])}
 
   def _solved(self) -> bool:
     return bool(np.linalg.norm(self.data.qpos - self.goal) <= GOAL_RADIUS)
+
+  def _lift_ball(self, radius: float, distance: float) -> None:
+    """Neither a wall nor the goal hides the ball, nor the ball its dot."""
+    ball = self.model.site('particle_site')
+    ball.pos[2] = WALL_HEIGHT
+    self.model.site_sameframe[ball.id] = 0  # else MuJoCo takes the body's place for it
+    self._tail_height = WALL_HEIGHT + radius
+    # What is nearer to the camera seems farther from the middle.
+    self._tail_shift = (distance - self._tail_height) / (distance - WALL_HEIGHT)
 
   def _draw_markers(self, scale: float) -> None:
     # Both are sites, which the physics never sees.
@@ -148,6 +165,12 @@ def _noise(key: str, value: float) -> float:
   if not 0 <= value <= MAX_NOISE:
     raise UserError(f'{key}: must be from 0 to {MAX_NOISE} (beyond are walls), not {value}.')
   return float(value)
+
+
+def _close_distance(maze) -> float:
+  """From where the free cells fill the picture, with a little of the outer wall."""
+  cells = max(len(maze.maze_map), len(maze.maze_map[0])) - 2
+  return (0.5 * cells * maze.maze_size_scaling + 0.25) / np.tan(np.radians(VIEW_ANGLE / 2))
 
 
 def _camera_above(distance: float):

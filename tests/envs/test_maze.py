@@ -10,6 +10,7 @@ import pytest
 from recon_tf import envs
 from recon_tf.common import UserError, load_config
 from recon_tf.envs.maze import Maze
+from recon_tf.envs.render import mujoco
 from recon_tf.experts.maze import shortest_route
 
 
@@ -177,3 +178,37 @@ def test_the_tail_shows_the_velocity_and_nothing_else_changes():
   speed = tailed.last['velocity'][0]
   assert speed > 0.5  # it moves to the right, so the dot is on the left
   assert columns.mean() < green[:, 1].mean() - 0.5 * 0.15 * speed / 0.085
+
+
+def test_close_up_the_ball_is_larger_never_hidden_and_its_dot_over_it():
+  far = Maze('maze_umaze', marker=1.5, start_noise=0.0)
+  near = Maze('maze_umaze', marker=1.5, start_noise=0.0, tail=0.15, close=True)
+  first, second = far.reset(0), near.reset(0)
+  green = lambda image: blob(image, 1)
+  spread = lambda pixels: np.ptp(pixels, 0).min() + 1
+  assert spread(green(second['image'])) > 1.4 * spread(green(first['image']))
+  blue = blob(second['image'], 2)
+  # At rest the dot is in the ball's middle, however near to the camera it is drawn.
+  np.testing.assert_allclose(blue.mean(0), green(second['image']).mean(0), atol=0.7)
+  for _ in range(60):  # into the outer wall
+    first, second = (x.step({'action': np.array([-1.0, -1.0])}) for x in (far, near))
+  np.testing.assert_array_equal(first['position'], second['position'])
+  assert spread(green(second['image'])) > 1.3 * spread(green(first['image']))
+
+
+def test_close_up_all_free_cells_are_in_the_picture():
+  for task in ('maze_umaze', 'maze_pointmaze'):
+    env = Maze(task, close=True)
+    walls = env.maze.maze_map
+    for row, cells in enumerate(walls):
+      for column, cell in enumerate(cells):
+        if cell == 1:
+          continue
+        env.reset(0)
+        env.data.qpos[:] = env.maze.cell_rowcol_to_xy(np.array([row, column]))
+        mujoco.mj_kinematics(env.model, env.data)
+        pixels = blob(env._images()['image'], 1)
+        assert len(pixels) > 3, (task, row, column)
+        assert pixels.min() > 0, (task, row, column)
+        assert pixels.max() < 63, (task, row, column)
+    env.close()
