@@ -22,19 +22,28 @@ class WorldModel(tfutils.Module):
   def loss(self, data: dict[str, tf.Tensor], noise: dict[str, tf.Tensor]):
     """Loss, posterior states [batch, time] and metrics."""
     config = self._config
-    embed = self.encoder(data)
+    batch, length = data['is_first'].shape
+    amount = tfutils.count_pieces(batch, length, config.piece)
+    embed = tfutils.one_by_one(self.encoder, amount, {k: data[k] for k in self.encoder.keys})
     post, prior = self.observe(embed, data['action'], data['is_first'], noise)
     kl, kl_value = kl_loss(post, prior, config.kl.free, config.kl.balance)
-    likes = self.log_likelihoods(self.rssm.features(post), data)
-    loss = config.kl.scale * kl
-    metrics = {'model/kl': kl_value}
-    for key, like in likes.items():
-      scale = config.recon_scale['image' if len(data[key].shape) == 5 else 'vector']
-      loss -= scale * tf.reduce_mean(like)
-      metrics[f'model/{key}_error'] = -tf.reduce_mean(like)
+    targets = {k: data[k] for k in self.decoder.keys}
+    amount = tfutils.count_pieces(length, batch, config.piece)
+    args = (self.decoder.variables, self.rssm.features(post), targets)
+    error, metrics, _ = tfutils.in_pieces(self.reconstruction, amount, *args)
+    metrics = {'model/kl': kl_value, **metrics}
     metrics['model/prior_std'] = tf.reduce_mean(prior['std'])
     metrics['model/post_std'] = tf.reduce_mean(post['std'])
-    return loss, post, metrics
+    return config.kl.scale * kl + error, post, metrics
+
+  def reconstruction(self, features: tf.Tensor, data: dict[str, tf.Tensor]):
+    """The decoder's share of the loss, the mean error of each key, and nothing for each row."""
+    loss, errors = 0.0, {}
+    for key, like in self.log_likelihoods(features, data).items():
+      scale = self._config.recon_scale['image' if len(data[key].shape) == 5 else 'vector']
+      errors[f'model/{key}_error'] = -tf.reduce_mean(like)
+      loss -= scale * tf.reduce_mean(like)
+    return loss, errors, {}
 
   def log_likelihoods(self, features: tf.Tensor, data) -> dict[str, tf.Tensor]:
     """log p(o | s) of unit Gaussians up to their constant, summed over pixels or entries."""

@@ -125,6 +125,87 @@ def compiled_inside(fn: Callable, params: list[tf.Variable]) -> Callable:
   return call
 
 
+def count_pieces(columns: int, rows: int, limit: int) -> int:
+  """The fewest equal pieces of so many columns, each of rows, with at most limit rows; 0: one."""
+  if not limit:
+    return 1
+  fits = lambda amount: columns % amount == 0 and columns // amount * rows <= limit
+  return next((n for n in range(1, columns + 1) if fits(n)), columns)
+
+
+def one_by_one(fn: Callable, amount: int, x):
+  """fn of a nest of [rows, ...], one piece of the rows after the other.
+
+  What the backward pass needs is kept, but both passes work on one piece at a time.
+  """
+  if amount == 1:
+    return fn(x)
+  split = lambda t: tf.reshape(t, [amount, t.shape[0] // amount, *t.shape[1:]])
+  options = {'parallel_iterations': 1, 'fn_output_signature': tf.float32}
+  y = tf.map_fn(fn, tf.nest.map_structure(split, x), **options)
+  return tf.reshape(y, [y.shape[0] * y.shape[1], *y.shape[2:]])
+
+
+def in_pieces(fn: Callable, amount: int, params: list[tf.Variable], x, rest):
+  """fn(x, rest) → (loss, means, rows), with gradients of the loss for x and the params.
+
+  Cuts the second axis of [time, columns, ...]. The gradient of a piece is found right after its
+  loss, on the way forward, so the activations of only one piece exist at once and none is
+  computed twice. The loss and the means, which are scalars, have to be averages over columns.
+  """
+  if amount == 1:
+    return fn(x, rest)
+
+  def piece(i):
+    part, others = tf.nest.map_structure(lambda t: cut(t, i, amount), (x, rest))
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+      tape.watch([part, params])
+      loss, means, rows = fn(part, others)
+    of_part, of_params = tape.gradient(loss, (part, params), unconnected_gradients='zero')
+    return (loss, means, of_params), (rows, of_part)
+
+  def body(i, sums, arrays):
+    new, rows = piece(i)
+    sums = tf.nest.map_structure(lambda a, b: a + b / amount, sums, new)
+    return i + 1, sums, tf.nest.map_structure(lambda a, t: a.write(i, t), arrays, rows)
+
+  # A loop has to know what it carries; this graph is only looked at.
+  like = function(piece).get_concrete_function(tf.TensorSpec([], tf.int32)).structured_outputs
+  sums = tf.nest.map_structure(lambda t: tf.zeros(t.shape, t.dtype), like[0])
+  array = lambda t: tf.TensorArray(t.dtype, amount, element_shape=t.shape)
+  start = (0, sums, tf.nest.map_structure(array, like[1]))
+  options = {'parallel_iterations': 1, 'maximum_iterations': amount}
+  _, sums, arrays = tf.while_loop(lambda i, *_: i < amount, body, start, **options)
+  loss, means, of_params = sums
+  rows, of_x = tf.nest.map_structure(lambda a: joined(a.stack()), arrays)
+  grads = [*(g / amount for g in tf.nest.flatten(of_x)), *of_params]
+  sources = [*tf.nest.flatten(x), *(tf.convert_to_tensor(p) for p in params)]
+  means, rows = tf.nest.map_structure(tf.stop_gradient, (means, rows))
+  return with_gradients(loss, sources, grads), means, rows
+
+
+def with_gradients(loss: tf.Tensor, sources: list, grads: list) -> tf.Tensor:
+  """The loss, differentiable with gradients that are known already."""
+
+  @tf.custom_gradient
+  def known(loss, *_):
+    return tf.identity(loss), lambda upstream: (None, *(upstream * g for g in grads))
+
+  return known(loss, *sources)
+
+
+def cut(x: tf.Tensor, i: tf.Tensor, amount: int) -> tf.Tensor:
+  """Piece i of the second axis."""
+  width = x.shape[1] // amount
+  return tf.slice(x, [0, i * width, *[0] * (len(x.shape) - 2)], [x.shape[0], width, *x.shape[2:]])
+
+
+def joined(x: tf.Tensor) -> tf.Tensor:
+  """[pieces, time, columns, ...] to [time, pieces * columns, ...]."""
+  x = tf.transpose(x, [1, 0, *range(2, len(x.shape))])
+  return tf.reshape(x, [x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:]])
+
+
 def all_reduce_mean(values: list[tf.Tensor]) -> list[tf.Tensor]:
   """Averages over the devices that share a batch; nothing to do on one."""
   context = tf.distribute.get_replica_context()
