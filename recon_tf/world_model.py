@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import nets, tfutils
+from recon_tf.common import nets, pieces, tfutils
 from recon_tf.rssm import EnsembleRSSM, kl_loss
 
 
@@ -23,27 +23,28 @@ class WorldModel(tfutils.Module):
     """Loss, posterior states [batch, time] and metrics."""
     config = self._config
     batch, length = data['is_first'].shape
-    amount = tfutils.count_pieces(batch, length, config.piece)
-    embed = tfutils.one_by_one(self.encoder, amount, {k: data[k] for k in self.encoder.keys})
+    amount = pieces.count_pieces(batch, length, config.piece)
+    args = (self.encoder.variables, {k: data[k] for k in self.encoder.keys})
+    embed = pieces.outputs_in_pieces(self.encoder, amount, *args)
     post, prior = self.observe(embed, data['action'], data['is_first'], noise)
     kl, kl_value = kl_loss(post, prior, config.kl.free, config.kl.balance)
     targets = {k: data[k] for k in self.decoder.keys}
-    amount = tfutils.count_pieces(length, batch, config.piece)
+    amount = pieces.count_pieces(length, batch, config.piece)
     args = (self.decoder.variables, self.rssm.features(post), targets)
-    error, metrics, _ = tfutils.in_pieces(self.reconstruction, amount, *args)
+    like, metrics, _ = pieces.loss_in_pieces(self.reconstruction, amount, *args)
     metrics = {'model/kl': kl_value, **metrics}
     metrics['model/prior_std'] = tf.reduce_mean(prior['std'])
     metrics['model/post_std'] = tf.reduce_mean(post['std'])
-    return config.kl.scale * kl + error, post, metrics
+    return config.kl.scale * kl - like, post, metrics
 
   def reconstruction(self, features: tf.Tensor, data: dict[str, tf.Tensor]):
-    """The decoder's share of the loss, the mean error of each key, and nothing for each row."""
-    loss, errors = 0.0, {}
+    """Weighted mean log p(o | s), the mean error of each key, and nothing for each row."""
+    likes, errors = [], {}
     for key, like in self.log_likelihoods(features, data).items():
       scale = self._config.recon_scale['image' if len(data[key].shape) == 5 else 'vector']
       errors[f'model/{key}_error'] = -tf.reduce_mean(like)
-      loss -= scale * tf.reduce_mean(like)
-    return loss, errors, {}
+      likes.append(scale * tf.reduce_mean(like))
+    return tf.add_n(likes), errors, {}
 
   def log_likelihoods(self, features: tf.Tensor, data) -> dict[str, tf.Tensor]:
     """log p(o | s) of unit Gaussians up to their constant, summed over pixels or entries."""

@@ -1,7 +1,6 @@
 """Seeds, scans, names and the optimizer."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from recon_tf.common import nets, tfutils
@@ -54,56 +53,6 @@ def test_names_are_attribute_paths():
   names = [name for name, _ in tfutils.named_variables(net)]
   assert names == ['hidden.0.kernel', 'hidden.0.bias', 'out.kernel', 'out.bias']
   assert [id(x) for x in net.variables] == [id(x) for _, x in tfutils.named_variables(net)]
-
-
-@pytest.mark.parametrize(
-  ('columns', 'rows', 'limit', 'amount'),
-  [(50, 64, 0, 1), (50, 64, 3200, 1), (50, 64, 3199, 2), (1600, 15, 3000, 8), (7, 9, 8, 7)],
-)
-def test_pieces_are_few_and_equal(columns, rows, limit, amount):
-  assert tfutils.count_pieces(columns, rows, limit) == amount
-
-
-@pytest.mark.parametrize('jit', [None, False, True], ids=['eager', 'graph', 'xla'])
-def test_pieces_change_neither_results_nor_gradients(jit):
-  rng = np.random.default_rng(0)
-  nets_ = [nets.MLP(rng, 3, [5], 'elu', 2) for _ in range(2)]
-  x, other = (tf.constant(rng.normal(size=(4, 6, 3)).astype(np.float32)) for _ in range(2))
-  params = nets_[0].variables
-
-  def loss(x, rest):
-    y = nets_[1](tf.concat([nets_[0](x['a']), rest['b'][..., :1]], -1))
-    return tf.reduce_mean(y**2), {'mean': tf.reduce_mean(y)}, {'y': y, 'ends': y[:1, :, 0]}
-
-  def run(amount):
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-      tape.watch([x, params])
-      value, means, rows = tfutils.in_pieces(loss, amount, params, {'a': 2 * x}, {'b': other})
-      total = 3 * value + tf.reduce_sum(params[0])  # a part of a larger loss
-    return value, means, rows, tape.gradient(total, [x, *params])
-
-  wrapped = run if jit is None else lambda n: tfutils.function(lambda: run(n), jit)()
-  whole = tf.nest.flatten(wrapped(1))
-  assert all(np.abs(v).max() > 1e-3 for v in whole)
-  for amount in (2, 6):
-    for a, b in zip(whole, tf.nest.flatten(wrapped(amount)), strict=True):
-      np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize('jit', [None, False, True], ids=['eager', 'graph', 'xla'])
-def test_rows_one_by_one_are_the_same(jit):
-  rng = np.random.default_rng(0)
-  net = nets.MLP(rng, 3, [5], 'elu', 2)
-  x = tf.constant(rng.normal(size=(6, 4, 3)).astype(np.float32))
-
-  def run(amount):
-    with tf.GradientTape() as tape:
-      y = tfutils.one_by_one(lambda x: net(x['a']), amount, {'a': x})
-    return y, tape.gradient(y, net.variables)
-
-  wrapped = run if jit is None else lambda n: tfutils.function(lambda: run(n), jit)()
-  for a, b in zip(tf.nest.flatten(wrapped(1)), tf.nest.flatten(wrapped(3)), strict=True):
-    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
 def optimizer(start, clip=0.0, wd=0.0):
