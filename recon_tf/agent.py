@@ -230,14 +230,15 @@ class Agent(Stored):
     start, replay = self._starts(data, states[0], noise)
     if not self._config.main.replay_critic:
       replay = None
-    reward = lambda seq: self._main_reward(seq, noise['disc']['main'])
-    seq, mets = self.main.train(rssm, start, reward, pairs, noise['main'], replay)
+    own = {**noise['main'], 'reward': noise['disc']['main']}
+    seq, mets = self.main.train(rssm, start, self._main_reward, pairs, own, replay)
     metrics.update(mets)
     metrics.update(self._train_disc(pairs, seq, noise['disc']))
     if self.explorer:
-      reward = lambda seq: self._explorer_reward(seq, noise['disc']['explorer'])
-      _, mets = self.explorer.train(rssm, start, reward, pairs, noise['explorer'])
+      own = {**noise['explorer'], 'reward': noise['disc']['explorer']}
+      seq, mets = self.explorer.train(rssm, start, self._explorer_reward, pairs, own)
       metrics.update(mets)
+      metrics.update(exploration.gate_metrics(seq['gate'][0]))
     return metrics
 
   def _train_disc(self, expert, seq, noise):
@@ -273,7 +274,7 @@ class Agent(Stored):
       'main/uncertainty': tf.reduce_mean(uncertainty),
       'main/imitation': tf.reduce_mean(imitation),
     }
-    return reward, metrics
+    return {'reward': reward}, metrics
 
   def _explorer_reward(self, seq, noise):
     """Equation (dual_rewards), right, with the gate at the end of the imagined rollout."""
@@ -292,12 +293,8 @@ class Agent(Stored):
       'explorer/uncertainty': tf.reduce_mean(uncertainty),
       'explorer/imitation': tf.reduce_mean(imitation),
       'disc/explorer': tf.reduce_mean(self.disc.prob(seq['feature'][:-1], seq['action'])),
-      'gate/mean': tf.reduce_mean(gate),
-      'gate/min': tf.reduce_min(gate),
-      'gate/max': tf.reduce_max(gate),
-      'gate/histogram': gate,
     }
-    return reward, metrics
+    return {'reward': reward, 'gate': gate[None]}, metrics
 
   def _expert_pairs(self, expert, states):
     """What the expert did in s_t: (feature[t], action[t + 1]), unless an episode begins there."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import dists, nets, tfutils
+from recon_tf.common import dists, nets, pieces, tfutils
 from recon_tf.discriminator import masked_mean
 
 Metrics = dict[str, tf.Tensor]
@@ -52,10 +52,10 @@ class ActorCritic(tfutils.Module):
     """Imagines, then one update of the actor and one of the critics; returns the rollout."""
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch(self.actor.variables)
-      seq = self.imagine(rssm, start, noise)
-      seq['reward'], metrics = reward_fn(seq)
-      loss, actor_metrics = self.actor_loss(seq, expert)
-    metrics.update(actor_metrics)
+      loss, metrics, seq = self._imagined(rssm, start, reward_fn, noise)
+      bc = self.bc_loss(expert)
+      loss += self._settings.bc * bc
+    metrics[f'{self._name}/bc_loss'] = bc
     metrics.update(self.actor_opt.step(tape, loss))
     seq = {k: tf.stop_gradient(v) for k, v in seq.items()}
     with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -65,6 +65,27 @@ class ActorCritic(tfutils.Module):
     metrics.update(self.critic_opt.step(tape, loss))
     self._update_slow()
     return seq, metrics
+
+  def _imagined(self, rssm, start, reward_fn, noise):
+    """The actor's loss in imagination with metrics and rollout, in pieces of the starts."""
+
+    def rollout(_, inputs):
+      start, own = inputs
+      start = {k: v[0] for k, v in start.items()}
+      seq = self.imagine(rssm, start, {**noise, **own})
+      more, metrics = reward_fn(seq, own['reward'])
+      seq.update(more)
+      loss, actor_metrics = self.actor_loss(seq)
+      return loss, {**metrics, **actor_metrics}, seq
+
+    start = {k: start[k][None] for k in ('deter', 'stoch')}
+    own = {k: noise[k] for k in ('action', 'latent', 'reward')}
+    return pieces.loss_in_pieces(rollout, self._pieces(own), self.actor.variables, (), (start, own))
+
+  def _pieces(self, rows: dict[str, tf.Tensor]) -> int:
+    """How many pieces of the starts keep to the limit; rows are [horizon, starts, ...]."""
+    horizon, starts = rows['action'].shape[:2]
+    return pieces.count_pieces(starts, horizon, self._config.piece)
 
   def clone(self, expert: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> Metrics:
     """One update on the expert's actions alone."""
@@ -113,8 +134,8 @@ class ActorCritic(tfutils.Module):
       'stoch': states['stoch'],
     }
 
-  def actor_loss(self, seq, expert) -> tuple[tf.Tensor, Metrics]:
-    """-J + kappa * BC of Equation (common_actor).
+  def actor_loss(self, seq) -> tuple[tf.Tensor, Metrics]:
+    """-J of Equation (common_actor).
 
     reward:  r0  r1 ... rH-2  rH-1
     value:   v0  v1 ... vH-2 [vH-1]   the last one bootstraps
@@ -127,14 +148,12 @@ class ActorCritic(tfutils.Module):
     entropy = self.policy(tf.stop_gradient(seq['feature'][:-2])).entropy()
     weight = self._weight(objective)
     objective += settings.entropy * entropy
-    bc = self.bc_loss(expert)
-    loss = -tf.reduce_mean(weight * objective) + settings.bc * bc
+    loss = -tf.reduce_mean(weight * objective)
     metrics = {
       'reward': tf.reduce_mean(seq['reward']),
       'value': tf.reduce_mean(value),
       'return': tf.reduce_mean(returns),
       'entropy': tf.reduce_mean(entropy),
-      'bc_loss': bc,
     }
     return loss, {f'{self._name}/{k}': v for k, v in metrics.items()}
 
@@ -145,15 +164,22 @@ class ActorCritic(tfutils.Module):
 
   def critic_loss(self, seq, noise, replay) -> tuple[tf.Tensor, Metrics]:
     """Unit-variance likelihood of the slow-target lambda return, averaged over both critics."""
-    value = self.value(self.slow, seq, noise['slow'])
-    returns = self._returns(seq['reward'], value)
-    inputs = tf.concat([seq['feature'][:-2], seq['action'][:-1]], -1)
-    weight = self._weight(returns)
-    errors = [q(inputs)[..., 0] - returns for q in self.critics]
-    loss = sum(0.5 * tf.reduce_mean(weight * e**2) for e in errors) / len(errors)
+
+    def imagined(_, seq):
+      value = self.value(self.slow, seq, noise['slow'])
+      returns = self._returns(seq['reward'], value)
+      inputs = tf.concat([seq['feature'][:-2], seq['action'][:-1]], -1)
+      weight = self._weight(returns)
+      errors = [q(inputs)[..., 0] - returns for q in self.critics]
+      loss = sum(0.5 * tf.reduce_mean(weight * e**2) for e in errors) / len(errors)
+      return loss, {}, {'value': value[:1], 'return': returns[:1]}
+
+    seq = {k: seq[k] for k in ('feature', 'action', 'reward')}
+    args = (self._pieces(seq), self._fast_variables, (), seq)
+    loss, _, starts = pieces.loss_in_pieces(imagined, *args)
     metrics = {f'{self._name}/critic_imag_loss': loss}
     if replay is not None:
-      replay_loss = self._replay_critic_loss(replay, value[0], returns[0])
+      replay_loss = self._replay_critic_loss(replay, starts['value'][0], starts['return'][0])
       metrics[f'{self._name}/critic_replay_loss'] = replay_loss
       loss += replay_loss
     return loss, metrics

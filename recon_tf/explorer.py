@@ -47,6 +47,16 @@ def explorer_reward(imitation, uncertainty, gate, settings) -> tf.Tensor:
   return settings.imitation * imitation + settings.beta * uncertainty * gate[None]
 
 
+def gate_metrics(gate: tf.Tensor) -> dict[str, tf.Tensor]:
+  """How far the gate of all rollouts, [batch], is open."""
+  return {
+    'gate/mean': tf.reduce_mean(gate),
+    'gate/min': tf.reduce_min(gate),
+    'gate/max': tf.reduce_max(gate),
+    'gate/histogram': gate,
+  }
+
+
 def sample_windows(
   length: int,
   strata: int,

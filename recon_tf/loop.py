@@ -33,7 +33,7 @@ from recon_tf.explorer import Collector
 # Keys that may change when a run goes on: they steer how long it runs and what it shows.
 FREE = (
   'logdir', 'tasks', 'steps', 'eval_every', 'eval_episodes', 'eval_final', 'video_every', 'keep',
-  'threads', 'demos', 'replay.memory',
+  'threads', 'piece', 'demos', 'replay.memory',
 )  # fmt: skip
 
 # What tells at a glance how a run is doing; TensorBoard shows these on top.

@@ -5,7 +5,6 @@ import tensorflow as tf
 from recon_tf.common import dists, nets, tfutils
 
 State = dict[str, tf.Tensor]
-PIECE = 2**24  # floats of all heads' activations that may exist at once
 
 
 class EnsembleRSSM(tfutils.Module):
@@ -104,18 +103,10 @@ class EnsembleRSSM(tfutils.Module):
     return self.head_out.stacked(hidden, self._stoch)
 
   def uncertainty(self, deter: tf.Tensor) -> tf.Tensor:
-    """U of the transitions that led to these deterministic states, [time, batch].
-
-    Large rollouts go in pieces that are recomputed in the backward pass, so that the heads'
-    outputs of a whole rollout never exist at once.
-    """
+    """U of the transitions that led to these deterministic states, [time, batch]."""
     time, batch = deter.shape[:2]
     flat = tf.reshape(deter, [time * batch, self._deter])
-    floats = time * batch * self._ensemble * (self._hidden + self._stoch)
-    if floats <= PIECE:
-      return tf.reshape(disagreement(self.head_means(flat)), [time, batch])
-    step = tf.recompute_grad(lambda x: disagreement(self.head_means(x)))
-    return tf.stack([step(x) for x in tf.unstack(deter)])
+    return tf.reshape(disagreement(self.head_means(flat)), [time, batch])
 
   def _recur(self, deter, stoch, action, keep) -> tf.Tensor:
     x = tf.concat([stoch * keep, action * keep], -1)

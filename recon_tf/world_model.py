@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import nets, tfutils
+from recon_tf.common import nets, pieces, tfutils
 from recon_tf.rssm import EnsembleRSSM, kl_loss
 
 
@@ -22,19 +22,29 @@ class WorldModel(tfutils.Module):
   def loss(self, data: dict[str, tf.Tensor], noise: dict[str, tf.Tensor]):
     """Loss, posterior states [batch, time] and metrics."""
     config = self._config
-    embed = self.encoder(data)
+    batch, length = data['is_first'].shape
+    amount = pieces.count_pieces(batch, length, config.piece)
+    args = (self.encoder.variables, {k: data[k] for k in self.encoder.keys})
+    embed = pieces.outputs_in_pieces(self.encoder, amount, *args)
     post, prior = self.observe(embed, data['action'], data['is_first'], noise)
     kl, kl_value = kl_loss(post, prior, config.kl.free, config.kl.balance)
-    likes = self.log_likelihoods(self.rssm.features(post), data)
-    loss = config.kl.scale * kl
-    metrics = {'model/kl': kl_value}
-    for key, like in likes.items():
-      scale = config.recon_scale['image' if len(data[key].shape) == 5 else 'vector']
-      loss -= scale * tf.reduce_mean(like)
-      metrics[f'model/{key}_error'] = -tf.reduce_mean(like)
+    targets = {k: data[k] for k in self.decoder.keys}
+    amount = pieces.count_pieces(length, batch, config.piece)
+    args = (self.decoder.variables, self.rssm.features(post), targets)
+    like, metrics, _ = pieces.loss_in_pieces(self.reconstruction, amount, *args)
+    metrics = {'model/kl': kl_value, **metrics}
     metrics['model/prior_std'] = tf.reduce_mean(prior['std'])
     metrics['model/post_std'] = tf.reduce_mean(post['std'])
-    return loss, post, metrics
+    return config.kl.scale * kl - like, post, metrics
+
+  def reconstruction(self, features: tf.Tensor, data: dict[str, tf.Tensor]):
+    """Weighted mean log p(o | s), the mean error of each key, and nothing for each row."""
+    likes, errors = [], {}
+    for key, like in self.log_likelihoods(features, data).items():
+      scale = self._config.recon_scale['image' if len(data[key].shape) == 5 else 'vector']
+      errors[f'model/{key}_error'] = -tf.reduce_mean(like)
+      likes.append(scale * tf.reduce_mean(like))
+    return tf.add_n(likes), errors, {}
 
   def log_likelihoods(self, features: tf.Tensor, data) -> dict[str, tf.Tensor]:
     """log p(o | s) of unit Gaussians up to their constant, summed over pixels or entries."""

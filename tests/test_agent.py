@@ -61,8 +61,8 @@ def test_explorer_update_changes_not_one_bit_of_the_rest(prepared):
   agent, start, _, pairs, noise = prepared
   agent._update_delta(tf.constant(0.5))
   before = weights(agent)
-  reward = lambda seq: agent._explorer_reward(seq, noise['disc']['explorer'])
-  agent.explorer.train(agent.world_model.rssm, start, reward, pairs, noise['explorer'])
+  own = {**noise['explorer'], 'reward': noise['disc']['explorer']}
+  agent.explorer.train(agent.world_model.rssm, start, agent._explorer_reward, pairs, own)
   changed = fixtures.different(before, weights(agent))
   assert parts(changed) == {'explorer'}
   for name in ('actor.', 'critics.0', 'critics.1', 'actor_opt', 'critic_opt'):
@@ -72,8 +72,9 @@ def test_explorer_update_changes_not_one_bit_of_the_rest(prepared):
 def test_main_update_changes_not_one_bit_of_the_explorer(prepared):
   agent, start, replay, pairs, noise = prepared
   before = weights(agent)
-  reward = lambda seq: agent._main_reward(seq, noise['disc']['main'])
-  seq, _ = agent.main.train(agent.world_model.rssm, start, reward, pairs, noise['main'], replay)
+  own = {**noise['main'], 'reward': noise['disc']['main']}
+  args = (agent.world_model.rssm, start, agent._main_reward, pairs, own, replay)
+  seq, _ = agent.main.train(*args)
   assert parts(fixtures.different(before, weights(agent))) == {'main'}
   before = weights(agent)
   agent._train_disc(pairs, seq, noise['disc'])
@@ -220,6 +221,27 @@ def test_pictures_agree_with_plain_graphs_under_xla(changes):
 def test_unrolled_loops_agree():
   reference, state = after_one_update(fixtures.shared_agent(eager=True))
   metrics, other = after_one_update(fixtures.make_agent(eager=True, unroll=True))
+  for key, value in reference.items():
+    np.testing.assert_allclose(metrics[key], value, rtol=2e-3, atol=1e-4, err_msg=key)
+  assert_close(state, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  'mode', [{'eager': True}, {}, {'jit': True}], ids=['eager', 'graph', 'xla']
+)
+def test_pieces_change_nothing_but_rounding(mode):
+  """Three pieces of the images and eight of the starts against none; the weights move alike."""
+  keys = {'image': True, 'encoder.cnn_keys': 'image', 'decoder.cnn_keys': 'image'}
+  results = []
+  for agent in (
+    fixtures.shared_agent(eager=True, **keys),
+    fixtures.make_agent(piece=12, **keys, **mode),
+  ):
+    metrics = fixtures.scalars(agent.train(*fixtures.batches(image=True)))
+    results.append((metrics, {k: v for k, v in weights(agent).items() if '_opt' not in k}))
+  (reference, state), (metrics, other) = results
+  assert metrics.keys() == reference.keys()
   for key, value in reference.items():
     np.testing.assert_allclose(metrics[key], value, rtol=2e-3, atol=1e-4, err_msg=key)
   assert_close(state, other)

@@ -108,10 +108,9 @@ def numpy_sequence_returns(reward, value):
 
 
 def test_actor_loss(agent):
-  """Minimum of both online critics, weights, entropy and expert actions."""
+  """Minimum of both online critics, weights and entropy."""
   seq, _, _ = imagined(agent)
-  expert = expert_pairs()
-  loss, metrics = agent.main.actor_loss(seq, expert)
+  loss, _ = agent.main.actor_loss(seq)
   values = numpy_values(agent.main.critics, seq)
   assert (values[0] < values[1]).any()
   assert (values[0] > values[1]).any()
@@ -120,10 +119,21 @@ def test_actor_loss(agent):
   entropy = agent.main.policy(seq['feature'][:-2]).entropy().numpy()
   objective = (1 - LAMBDA) * value[:-1] + LAMBDA * returns + 1e-4 * entropy
   weight = GAMMA ** np.arange(3)[:, None]
+  np.testing.assert_allclose(loss, -(weight * objective).mean(), rtol=1e-4)
+
+
+def test_cloning_adds_to_the_actor_loss(agent):
+  """The loss that is minimized: that of imagination, and ten times that of expert actions."""
+  seq, noise, start = imagined(agent)
+  expert = expert_pairs()
+  reward = lambda *_: ({'reward': seq['reward']}, {})
   like = agent.main.policy(expert[0]).log_prob(expert[1]).numpy()
   bc = -like[expert[2] > 0].mean()
+  expected = float(agent.main.actor_loss(seq)[0]) + 10 * bc
+  args = (agent.world_model.rssm, start, reward, expert, {**noise, 'reward': noise['latent']})
+  _, metrics = agent.main.train(*args)
   np.testing.assert_allclose(metrics['main/bc_loss'], bc, rtol=1e-4)
-  np.testing.assert_allclose(loss, -(weight * objective).mean() + 10 * bc, rtol=1e-4)
+  np.testing.assert_allclose(metrics['main/actor_loss'], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize('head', [0, 1])

@@ -30,11 +30,11 @@ def rewards(name):
   seq = agent.main.imagine(agent.world_model.rssm, fixtures.random_state(agent), noise)
   uncertainty = agent.world_model.rssm.uncertainty(seq['deter']).numpy()
   imitation = agent.disc.prob(seq['feature'][:-1], seq['action']).numpy()
-  main = agent._main_reward(seq, 0.0)[0].numpy()
+  main = agent._main_reward(seq, 0.0)[0]['reward'].numpy()
   if not agent.explorer:
     return main, None, imitation, uncertainty, None
-  explorer, metrics = agent._explorer_reward(seq, 0.0)
-  return main, explorer.numpy(), imitation, uncertainty, metrics['gate/histogram'].numpy()
+  explorer = {k: v.numpy() for k, v in agent._explorer_reward(seq, 0.0)[0].items()}
+  return main, explorer['reward'], imitation, uncertainty, explorer['gate'][0]
 
 
 @pytest.mark.parametrize(('name', 'alpha'), [('recon', 10), ('cmil', 10), ('vmail', 0)])

@@ -100,24 +100,6 @@ def test_uncertainty_of_transitions():
   np.testing.assert_allclose(rssm.uncertainty(tf.constant(deter)), expected, rtol=1e-4)
 
 
-def test_uncertainty_in_pieces_is_the_same(monkeypatch):
-  rssm, _ = make()
-  deter = tf.constant(np.random.default_rng(0).normal(size=(3, 5, 10)).astype(np.float32))
-
-  @tf.function
-  def value_and_gradient():
-    with tf.GradientTape() as tape:
-      tape.watch(deter)
-      value = rssm.uncertainty(deter)
-    return value, tape.gradient(value, deter)
-
-  whole = value_and_gradient()
-  monkeypatch.setattr(module, 'PIECE', 1)
-  value_and_gradient = tf.function(value_and_gradient.python_function)
-  for a, b in zip(whole, value_and_gradient(), strict=True):
-    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
-
-
 def test_imagination_steps():
   rssm, _ = make()
   agent_state = {'deter': np.float32([[0.5] * 10, [-1] * 10]), 'stoch': np.float32([[1] * 4] * 2)}
