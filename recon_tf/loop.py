@@ -20,6 +20,7 @@ from recon_tf.common import (
   Every,
   JSONLOutput,
   Logger,
+  Milestones,
   Replay,
   TensorBoardOutput,
   TerminalOutput,
@@ -33,7 +34,7 @@ from recon_tf.explorer import Collector
 # Keys that may change when a run goes on: they steer how long it runs and what it shows.
 FREE = (
   'logdir', 'tasks', 'steps', 'eval_every', 'eval_episodes', 'eval_final', 'video_every', 'keep',
-  'threads', 'demos', 'replay.memory',
+  'keep_every', 'threads', 'demos', 'replay.memory',
 )  # fmt: skip
 
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
@@ -97,6 +98,7 @@ class Run:
       folder / 'train_episodes', config.replay.capacity, config.replay.memory, config.seed
     )
     self.checkpoint = Checkpoint(folder / 'checkpoints', config.keep)
+    self.milestones = Milestones(folder / 'milestones', config.keep_every)
     self.should_eval = Every(config.eval_every)
     self.should_video = Every(config.video_every)
     length = self.envs[0].length
@@ -106,6 +108,7 @@ class Run:
     self.driver.on_episode(self._on_episode)
     self.driver.on_drop(self._on_drop)
     resumed = self._restore()
+    self.milestones.forget_after(self.step)
     outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}')]
     outputs.append(JSONLOutput(folder, -1 if resumed is None else resumed))
     outputs.append(TensorBoardOutput(folder, ESSENTIALS))
@@ -147,10 +150,13 @@ class Run:
   def interact(self) -> None:
     """Whole episodes until the budget is spent; between them nothing is in the air."""
     self._evaluate_if_due()
+    if self.step == 0:  # a resumed run may count steps that it has not learned from yet
+      self._keep_milestone()
     while self.step < self.config.steps:
       self.driver(self._policy, len(self.envs))
       self._write()
       self._evaluate_if_due()
+      self._keep_milestone()
       self._save()
 
   def finish(self) -> dict:
@@ -270,6 +276,11 @@ class Run:
     # Pretraining moves only the updates.
     number = int(self.step) + int(self.agent.updates.numpy())
     self.checkpoint.save(number, self.agent.state(), meta)
+
+  def _keep_milestone(self) -> None:
+    if self.milestones.due(self.step):
+      meta = {'updates': int(self.agent.updates.numpy())}
+      self.milestones.save(int(self.step), self.agent.weights(), meta)
 
   def _restore(self) -> int | None:
     """Goes back to the newest checkpoint; returns its step."""
