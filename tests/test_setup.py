@@ -65,6 +65,7 @@ def test_wheel_carries_the_configs(tmp_path):
     names = file.namelist()
     file.extractall(tmp_path / 'site')
   assert names.count('recon_tf/configs.yaml') == 1
+  assert names.count('recon_tf/analysis/paper.yaml') == 1
   # hatchling leaves out what .gitignore names, which has hidden a package folder before.
   modules = {str(path.relative_to(ROOT)) for path in ROOT.glob('recon_tf/**/*.py')}
   assert modules <= set(names)

@@ -8,7 +8,7 @@ import numpy as np
 
 from recon_tf.analysis.runs import RunFolder
 
-ORDER = ('bc', 'vmail', 'cmil', 'no_recovery', 'recon')
+ORDER = ('bc', 'dadac', 'vmail', 'cmil', 'iqmpc', 'no_recovery', 'recon')
 # Keys that may differ inside of a group without making its runs incomparable.
 FREE = (
   'seed', 'logdir', 'tasks', 'demos', 'threads', 'keep', 'keep_every', 'replay.memory',

@@ -1,6 +1,7 @@
 """Figures of runs in one style: safe for colour-blind readers, as PNG and as SVG."""
 
 import pathlib
+from collections.abc import Iterable, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -15,9 +16,9 @@ from recon_tf.analysis.tables import Row
 # Okabe and Ito's palette; lines also differ in their markers, for print without colour.
 COLORS = {
   'bc': '#999999', 'vmail': '#56B4E9', 'cmil': '#0072B2', 'no_recovery': '#E69F00',
-  'recon': '#D55E00',
+  'recon': '#D55E00', 'dadac': '#009E73', 'iqmpc': '#CC79A7',
 }  # fmt: skip
-SPARE = ('#009E73', '#CC79A7', '#000000', '#F0E442')
+SPARE = ('#000000', '#F0E442', '#009E73', '#CC79A7')
 DPI = 140
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*')
 REGION_COLORS = {'support': '#009E73', 'near': '#F0E442', 'far': '#CC79A7'}
@@ -70,19 +71,28 @@ def curves_figure(curves: list[Curve]) -> Figure:
   figure, panels = _panels([x.group for x in curves])
   style = method_style([x.group.method for x in curves])
   for curve in curves:
-    axes, look = panels[curve.group.setting], style[curve.group.method]
-    if len(curve.lines) > 1:
-      for line in curve.lines:
-        axes.plot(*line, color=look['color'], lw=0.8, alpha=0.35)
-      axes.fill_between(curve.steps, curve.low, curve.high, color=look['color'], alpha=0.15, lw=0)
-    axes.plot(curve.steps, curve.center, lw=2, ms=4, **look, label=_label(curve.group))
-    _score_axis(axes, curve.score)
-    axes.set_xlabel('environment steps')
+    draw_curve(panels[curve.group.setting], curve, style[curve.group.method], _label(curve.group))
   for setting, axes in panels.items():
-    # The whole budget, so that unfinished runs look unfinished.
-    end = max(_last_step(x) for x in curves if x.group.setting == setting)
-    axes.set_xlim(-0.02 * end, 1.03 * end)
-  return _finish(figure, panels)
+    span_budget(axes, [x for x in curves if x.group.setting == setting])
+  return legend_above(figure, panels.values())
+
+
+def draw_curve(axes: Axes, curve: Curve, look: dict, label: str) -> None:
+  """One method in a panel; `look` is its colour and marker."""
+  if len(curve.lines) > 1:
+    for line in curve.lines:
+      axes.plot(*line, color=look['color'], lw=0.8, alpha=0.35)
+    axes.fill_between(curve.steps, curve.low, curve.high, color=look['color'], alpha=0.15, lw=0)
+  axes.plot(curve.steps, curve.center, lw=2, ms=4, **look, label=label)
+  score_axis(axes, curve.score)
+  axes.set_xlabel('environment steps')
+
+
+def span_budget(axes: Axes, curves: list[Curve]) -> float:
+  """Shows the whole budget, so that unfinished runs look unfinished; returns its last step."""
+  end = max(_last_step(x) for x in curves)
+  axes.set_xlim(-0.02 * end, 1.03 * end)
+  return end
 
 
 def _last_step(curve: Curve) -> float:
@@ -100,10 +110,10 @@ def clock_figure(groups: list[Group], scores: dict[str, str]) -> Figure:
     for i, run in enumerate(group.runs):
       label = _label(group) if i == 0 else None
       axes.plot(*clock_line(run), lw=1.2, ms=3.5, alpha=0.8, **style[group.method], label=label)
-    _score_axis(axes, scores[group.setting])
+    score_axis(axes, scores[group.setting])
     axes.set_xlabel('minutes, pretraining included')
     axes.set_xlim(left=0)
-  return _finish(figure, panels)
+  return legend_above(figure, panels.values())
 
 
 @STYLED
@@ -125,10 +135,10 @@ def final_figure(rows: list[Row]) -> Figure:
     axes.set_yticks(range(len(own)), [x.group.method for x in own])
     axes.set_ylim(len(own) - 0.4, -0.6)
     axes.grid(axis='y', visible=False)
-    axes.set_xlabel(_score_name(own[0].score) if own else '')
+    axes.set_xlabel(score_name(own[0].score) if own else '')
     if own and own[0].score == 'success':
       axes.set_xlim(0, 103)
-  return _finish(figure, panels, legend=False)
+  return figure
 
 
 @STYLED
@@ -144,7 +154,7 @@ def traces_figure(groups: list[Group]) -> Figure:
     if not axes.lines:
       axes.text(0.5, 0.5, 'not logged', ha='center', transform=axes.transAxes, color='#777777')
     axes.ticklabel_format(axis='x', style='sci', scilimits=(-3, 4))
-  return _finish(figure, panels)
+  return legend_above(figure, panels.values())
 
 
 def _trace(axes: Axes, group: Group, key: str, color: str) -> None:
@@ -223,13 +233,13 @@ def _panels(groups: list[Group]) -> tuple[Figure, dict[str, Axes]]:
   return figure, panels
 
 
-def _score_axis(axes: Axes, score: str) -> None:
-  axes.set_ylabel(_score_name(score))
+def score_axis(axes: Axes, score: str) -> None:
+  axes.set_ylabel(score_name(score))
   if score == 'success':
     axes.set_ylim(-3, 103)
 
 
-def _score_name(score: str) -> str:
+def score_name(score: str) -> str:
   return 'success (%)' if score == 'success' else 'return'
 
 
@@ -238,13 +248,16 @@ def _label(group: Group) -> str:
   return f'{group.method} ({amount} seed{"s" if amount > 1 else ""})'
 
 
-def _finish(figure: Figure, panels: dict[str, Axes], legend: bool = True) -> Figure:
-  """A legend above the panels, where it covers no line."""
-  found = {}
-  for axes in panels.values():
+def legend_above(
+  figure: Figure, panels: Iterable[Axes], columns: int = 0, order: Sequence[str] = ()
+) -> Figure:
+  """One legend for all panels, above them, where it covers no line; `order` names come first."""
+  found, panels = {}, list(panels)
+  for axes in panels:
     handles, labels = axes.get_legend_handles_labels()
     found.update({k: v for v, k in zip(handles, labels, strict=True) if k not in found})
-  if legend and found:
-    columns = min(len(found), 3 if len(panels) == 1 else 5)
+  found = {k: found[k] for k in dict.fromkeys([*(x for x in order if x in found), *found])}
+  if found:
+    columns = columns or min(len(found), 3 if len(panels) == 1 else 5)
     figure.legend(found.values(), found.keys(), loc='outside upper center', ncols=columns)
   return figure

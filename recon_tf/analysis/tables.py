@@ -9,21 +9,11 @@ import numpy as np
 from scipy import stats
 
 from recon_tf.analysis.groups import Group, minutes_trace, reached_step, run_score
+from recon_tf.analysis.paper import paper_number
 from recon_tf.analysis.runs import RunFolder
 
 REPETITIONS = 2000
 CONFIDENCE = 0.95
-# The paper's table of robust deployment, column Clean: success in percent, returns for DMC.
-PAPER = {
-  'dmc_hopper_stand': {'cmil': 905.8, 'recon': 909.1},
-  'dmc_walker_run': {'cmil': 421.2, 'recon': 593.9},
-  'metaworld_drawer-open': {'cmil': 100.0, 'recon': 100.0},
-  'metaworld_faucet-close': {'cmil': 30.0, 'recon': 70.0},
-  'metaworld_handle-press': {'cmil': 75.0, 'recon': 70.0},
-  'metaworld_hammer': {'cmil': 0.0, 'recon': 2.5},
-  'maze_umaze': {'cmil': 40.0, 'recon': 45.0},
-  'maze_pointmaze': {'cmil': 41.3, 'recon': 100.0},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +51,8 @@ class Row:
 
   @property
   def paper(self) -> float | None:
-    """What the paper reports for this task and method."""
-    return PAPER.get(self.group.task, {}).get(self.group.method)
+    """What the paper reports for this task and method: column Clean of its robust deployment."""
+    return paper_number('robustness', self.group.task, 'Clean', self.group.method)
 
   @property
   def finished(self) -> bool:
