@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import re
 import time
 
 import numpy as np
@@ -27,15 +26,10 @@ from recon_tf.common import (
   UserError,
 )
 from recon_tf.common.episodes import load_folder
+from recon_tf.common.folders import check_settings, finished, run_folder
 from recon_tf.common.versions import record_meta
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
-
-# Keys that may change when a run goes on: they steer how long it runs and what it shows.
-FREE = (
-  'logdir', 'tasks', 'steps', 'eval_every', 'eval_episodes', 'eval_final', 'video_every', 'keep',
-  'keep_every', 'threads', 'demos', 'replay.memory',
-)  # fmt: skip
 
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
 ESSENTIALS = (
@@ -47,12 +41,10 @@ ESSENTIALS = (
 def train(config: Config) -> dict:
   """Trains config.task to the end, or goes on where a killed run was; returns the evaluation."""
   folder = run_folder(config)
-  final = folder / 'eval' / 'final.json'
-  if final.exists():
-    result = json.loads(final.read_text())
-    if result['step'] >= config.steps:
-      print(f'{folder} is finished already.')
-      return result
+  result = finished(config, folder)
+  if result:
+    print(f'{folder} is finished already.')
+    return result
   prepare_tensorflow(config)
   run = Run(config, folder)
   try:
@@ -61,12 +53,6 @@ def train(config: Config) -> dict:
     return run.finish()
   finally:
     run.close()
-
-
-def run_folder(config: Config) -> pathlib.Path:
-  """logdir/<task>/<method>/<seed>."""
-  task = re.sub('[/:]', '-', config.task)  # as in gym_package:Robot-v0
-  return pathlib.Path(config.logdir) / task / config.method / str(config.seed)
 
 
 class Run:
@@ -315,21 +301,12 @@ def prepare_tensorflow(config: Config) -> None:
 
 def prepare_folder(config: Config, folder: pathlib.Path) -> None:
   """Saves the config; a folder that holds a run with other settings is refused."""
-  path = folder / 'config.yaml'
   try:
     folder.mkdir(parents=True, exist_ok=True)
   except OSError as error:
     raise UserError(f"Cannot write to '{folder}': {error.strerror}; set --logdir.") from error
-  if path.exists():
-    old = Config.load(path).flat
-    changed = [k for k, v in config.flat.items() if k not in FREE and k in old and old[k] != v]
-    if changed:
-      key = changed[0]
-      raise UserError(
-        f"'{folder}' holds a run with {key} = {old[key]}, not {config.flat[key]}; set another "
-        f'--logdir, or remove that folder to start anew.'
-      )
-  config.save(path)
+  check_settings(config, folder)
+  config.save(folder / 'config.yaml')
 
 
 def load_demos(config: Config) -> Replay:

@@ -73,6 +73,7 @@ def check_acquisition(found):
   ends = found['uncertainty'][0] - found['uncertainty'][-1]
   assert found['gain'] == pytest.approx(ends)
   assert found['gain_per_step'] == pytest.approx(ends / 180)
+  assert len(found['interval_gains']) == 3
 
 
 @pytest.mark.slow

@@ -1,0 +1,137 @@
+"""What did online steps teach the model? The fall of U on fixed transitions of the main policy.
+
+U_A is the mean of U(s, a) over the anchors A, Delta U_A its fall from one state of the run to a
+later one, and R = Delta U_A / Delta N its fall an online step. The states are the run's milestones
+and checkpoints. Anchors are recorded once and kept; methods are compared on the same anchors,
+those of all of them together, so that none is judged only on what its own policy did.
+"""
+
+import hashlib
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from recon_tf.analysis.gap import Model
+from recon_tf.analysis.trained import Trained
+from recon_tf.common.checkpoint import load_checkpoint, state_paths
+from recon_tf.common.driver import Driver
+from recon_tf.common.episodes import Episode, load_episode
+from recon_tf.common.errors import UserError
+from recon_tf.common.npz import UNREADABLE, write_npz
+
+SEED, EPISODES = 33_000, 5
+FOLDER = pathlib.Path('diagnose') / 'anchors'  # in a run
+
+
+def diagnose(trained: Trained, anchors: Sequence[str] = (), before: str = '') -> dict:
+  """U on the anchors under every milestone and checkpoint, and its fall from each to the next.
+
+  Without `anchors`, folders of episodes, they are the run's own; `before` names one more state
+  from earlier in the run.
+  """
+  run, agent, model = trained.run, trained.agent, Model(trained.agent)
+  files = anchor_files(trained, anchors)
+  episodes = _load_anchors(files, tuple(run.config.env.size))
+  found, left_out, newest = {}, [], agent.weights()
+  try:
+    for path in [*map(pathlib.Path, [before] if before else []), *run_states(run.path)]:
+      try:
+        arrays, meta = load_checkpoint(path)
+      except UNREADABLE as error:
+        if str(path) == before:
+          raise UserError(f"--before: '{path}' is no readable checkpoint ({error}).") from error
+        left_out.append(f'{path.parent.name}/{path.name}')
+        continue
+      if meta['step'] not in found:  # a milestone and a checkpoint of one step are the same
+        agent.restore_weights(arrays)
+        found[meta['step']] = mean_uncertainty(model, episodes)
+  finally:
+    agent.restore_weights(newest)
+  result = {'task': run.task, 'method': run.method, 'seed': run.seed, **gain(found)}
+  result['anchors'] = sum(len(x['action']) - 1 for x in episodes)
+  return {**result, 'anchor_digest': digest(files), 'left_out': left_out}
+
+
+def gain(found: dict[int, float]) -> dict:
+  """Delta U_A and R from the first to the last state, and in every interval between."""
+  steps = sorted(found)
+  if len(steps) < 2:
+    raise UserError(
+      'the acquisition gain needs two states of different online steps; give an older one with '
+      '--before, or train with milestones (--keep_every) or a larger --keep.'
+    )
+  values, passed = np.array([found[x] for x in steps]), np.diff(steps)
+  fall, online = float(values[0] - values[-1]), steps[-1] - steps[0]
+  return {
+    'steps': steps,
+    'uncertainty': values.tolist(),
+    'gain': fall,
+    'online_steps': online,
+    'gain_per_step': fall / online,
+    'interval_gains': (-np.diff(values)).tolist(),
+    'interval_gains_per_step': (-np.diff(values) / passed).tolist(),
+  }
+
+
+def mean_uncertainty(model: Model, episodes: list[Episode]) -> float:
+  """U_A: mean of U(s, a) over all transitions of the anchors."""
+  return float(np.concatenate([x['uncertainty'][1:] for x in model.filter(episodes)]).mean())
+
+
+def run_states(folder: pathlib.Path) -> list[pathlib.Path]:
+  """Files of the milestones, then of the checkpoints, each from old to new."""
+  return [*state_paths(folder / 'milestones'), *state_paths(folder / 'checkpoints')]
+
+
+# Anchors
+
+
+def anchor_files(trained: Trained, folders: Sequence[str] = ()) -> list[pathlib.Path]:
+  """Episodes in these folders; by default those of the run, which are recorded if missing."""
+  for folder in folders:
+    if not any(pathlib.Path(folder).glob('*.npz')):
+      raise UserError(f"--anchors: '{folder}' holds no episodes.")
+  own = trained.run.path / FOLDER
+  if not folders and len(list(own.glob('*.npz'))) < EPISODES:
+    _record(trained, own)
+  return [x for folder in folders or [own] for x in sorted(pathlib.Path(folder).glob('*.npz'))]
+
+
+def digest(files: Sequence[pathlib.Path]) -> str:
+  """Tells sets of anchors apart, wherever they lie and in whatever order they are named."""
+  single = sorted(hashlib.sha256(x.read_bytes()).hexdigest() for x in files)
+  return hashlib.sha256(''.join(single).encode()).hexdigest()[:16]
+
+
+def _record(trained: Trained, folder: pathlib.Path) -> None:
+  episodes, driver = [], Driver([trained.env], SEED)
+  driver.on_episode(lambda episode, _: episodes.append(episode))
+  driver(lambda obs, state: trained.agent.policy(obs, state, 'eval'), EPISODES)
+  for number, episode in enumerate(episodes):
+    write_npz(folder / f'{number:03d}.npz', episode, compress=True)
+
+
+def _load_anchors(files: Sequence[pathlib.Path], size: tuple[int, int]) -> list[Episode]:
+  try:
+    return [load_episode(x, size) for x in files]
+  except UserError as error:
+    raise UserError(f'--anchors: {error}') from error
+
+
+# Output
+
+
+def lines(result: dict) -> list[str]:
+  """The result as a table to print."""
+  near = 'the states are close together, so this is mostly noise; see --before and --keep_every'
+  text = [f'{"step":>8}{"U x 1000":>10}{"gain a step":>13}   {result["anchors"]} anchors']
+  gains = ['', *(f'{x:.2e}' for x in result['interval_gains_per_step'])]
+  for step, value, rate in zip(result['steps'], result['uncertainty'], gains, strict=True):
+    text.append(f'{step:8d}{1000 * value:10.3f}{rate:>13}'.rstrip())
+  text.append(
+    f'gain {result["gain"]:.3e} in {result["online_steps"]} online steps, '
+    f'{result["gain_per_step"]:.3e} a step'
+  )
+  text += [near] if 10 * result['online_steps'] < result['steps'][-1] else []
+  return text + [f'unreadable, left out: {x}' for x in result['left_out']]
