@@ -80,7 +80,7 @@ def part(name: str, loaded, args: argparse.Namespace) -> dict:
     result = acquisition.diagnose(loaded, args.anchors, args.before)
     lines, draw = acquisition.lines(result), None
   else:
-    result = {'episodes': len(acquisition.anchor_files(loaded))}
+    result = {'step': loaded.meta['step'], 'episodes': len(acquisition.ensure_anchors(loaded))}
     lines, draw = [f'{result["episodes"]} episodes of the main policy'], None
   print('\n'.join(f'  {x}' for x in lines))
   write(folder / f'{name}.json', result)

@@ -6,12 +6,12 @@ and checkpoints. Anchors are recorded once and kept; methods are compared on the
 those of all of them together, so that none is judged only on what its own policy did.
 """
 
-import hashlib
 import pathlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from recon_tf.analysis.anchors import EPISODES, anchor_files, anchor_folder, digest
 from recon_tf.analysis.gap import Model
 from recon_tf.analysis.trained import Trained
 from recon_tf.common.checkpoint import load_checkpoint, state_paths
@@ -20,8 +20,7 @@ from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
 from recon_tf.common.npz import UNREADABLE, write_npz
 
-SEED, EPISODES = 33_000, 5
-FOLDER = pathlib.Path('diagnose') / 'anchors'  # in a run
+SEED = 33_000
 
 
 def diagnose(trained: Trained, anchors: Sequence[str] = (), before: str = '') -> dict:
@@ -31,7 +30,7 @@ def diagnose(trained: Trained, anchors: Sequence[str] = (), before: str = '') ->
   from earlier in the run.
   """
   run, agent, model = trained.run, trained.agent, Model(trained.agent)
-  files = anchor_files(trained, anchors)
+  files = ensure_anchors(trained, anchors)
   episodes = _load_anchors(files, tuple(run.config.env.size))
   found, left_out, newest = {}, [], agent.weights()
   try:
@@ -87,21 +86,15 @@ def run_states(folder: pathlib.Path) -> list[pathlib.Path]:
 # Anchors
 
 
-def anchor_files(trained: Trained, folders: Sequence[str] = ()) -> list[pathlib.Path]:
+def ensure_anchors(trained: Trained, folders: Sequence[str] = ()) -> list[pathlib.Path]:
   """Episodes in these folders; by default those of the run, which are recorded if missing."""
   for folder in folders:
-    if not any(pathlib.Path(folder).glob('*.npz')):
+    if not anchor_files([folder]):
       raise UserError(f"--anchors: '{folder}' holds no episodes.")
-  own = trained.run.path / FOLDER
-  if not folders and len(list(own.glob('*.npz'))) < EPISODES:
+  own = anchor_folder(trained.run.path)
+  if not folders and len(anchor_files([own])) < EPISODES:
     _record(trained, own)
-  return [x for folder in folders or [own] for x in sorted(pathlib.Path(folder).glob('*.npz'))]
-
-
-def digest(files: Sequence[pathlib.Path]) -> str:
-  """Tells sets of anchors apart, wherever they lie and in whatever order they are named."""
-  single = sorted(hashlib.sha256(x.read_bytes()).hexdigest() for x in files)
-  return hashlib.sha256(''.join(single).encode()).hexdigest()[:16]
+  return anchor_files(folders or [own])
 
 
 def _record(trained: Trained, folder: pathlib.Path) -> None:

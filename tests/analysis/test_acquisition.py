@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recon_tf.analysis import acquisition
+from recon_tf.analysis import acquisition, anchors
 from recon_tf.analysis.runs import RunFolder
 from recon_tf.analysis.trained import Trained
 from recon_tf.common import Checkpoint, Milestones, UserError, save_episode
@@ -29,14 +29,14 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def anchors(tmp_path_factory):
+def folders(tmp_path_factory):
   """Two folders of episodes; their lengths differ."""
-  folders = [tmp_path_factory.mktemp('anchors') for _ in range(2)]
-  for seed, (folder, length) in enumerate(zip(folders, (5, 9), strict=True)):
+  made = [tmp_path_factory.mktemp('anchors') for _ in range(2)]
+  for seed, (folder, length) in enumerate(zip(made, (5, 9), strict=True)):
     rows = {k: v[0] for k, v in fixtures.batch(1, length, seed).items()}
     keys = ('position', 'velocity', 'action', 'reward')
     save_episode(folder, {k: rows[k] for k in keys})
-  return folders
+  return made
 
 
 def uncertainty(agent, folder):
@@ -57,15 +57,15 @@ def uncertainty(agent, folder):
   return found
 
 
-def test_gain_of_milestones_against_numpy(trained, anchors):
+def test_gain_of_milestones_against_numpy(trained, folders):
   agent, newest = trained.agent, trained.agent.state()
-  found = acquisition.diagnose(trained, anchors)
+  found = acquisition.diagnose(trained, folders)
   assert fixtures.different(agent.state(), newest) == set()
   assert found['steps'] == [0, 30, 80, 105]
   expected = []
   for path in [*acquisition.run_states(trained.run.path)[:3], None]:
     agent.restore_weights(newest if path is None else without_meta(path))
-    values = [x for folder in anchors for x in uncertainty(agent, folder)]
+    values = [x for folder in folders for x in uncertainty(agent, folder)]
     expected.append(np.mean(values))
   assert found['anchors'] == len(values) == 4 + 8
   assert len({round(x, 6) for x in expected}) == 4
@@ -83,12 +83,12 @@ def without_meta(path):
   return {k: v for k, v in read_npz(path).items() if k != '__meta__'}
 
 
-def test_unreadable_milestone_is_named_and_left_out(trained, anchors):
+def test_unreadable_milestone_is_named_and_left_out(trained, folders):
   path = trained.run.path / 'milestones' / f'{30:012d}.npz'
   whole = path.read_bytes()
   path.write_bytes(whole[: len(whole) // 2])
   try:
-    found = acquisition.diagnose(trained, anchors)
+    found = acquisition.diagnose(trained, folders)
   finally:
     path.write_bytes(whole)
   assert found['steps'] == [0, 80, 105]
@@ -96,12 +96,12 @@ def test_unreadable_milestone_is_named_and_left_out(trained, anchors):
   assert any('000000000030' in x for x in acquisition.lines(found))
 
 
-def test_same_anchors_have_the_same_digest_wherever_they_lie(anchors, tmp_path):
-  first, second = (next(x.glob('*.npz')) for x in anchors)
+def test_same_anchors_have_the_same_digest_wherever_they_lie(folders, tmp_path):
+  first, second = (next(x.glob('*.npz')) for x in folders)
   copy = tmp_path / 'other.npz'
   copy.write_bytes(first.read_bytes())
-  assert acquisition.digest([first, second]) == acquisition.digest([second, copy])
-  assert acquisition.digest([first, second]) != acquisition.digest([first])
+  assert anchors.digest([first, second]) == anchors.digest([second, copy])
+  assert anchors.digest([first, second]) != anchors.digest([first])
 
 
 def test_gain_by_hand():
