@@ -65,7 +65,10 @@ def show_runs(plans: list[Plan]) -> tuple[list[Plan], list[Failure]]:
   usable, failures = [], []
   for plan in plans:
     try:
-      print(f'{plan.state:12}{plan.folder}', flush=True)
+      state = plan.state
+      if state != 'missing':
+        open_run(plan.folder)  # refuses configs of other versions
+      print(f'{state:12}{plan.folder}', flush=True)
       usable.append(plan)
     except UserError as error:
       print(f'{"unusable":12}{plan.folder}', flush=True)

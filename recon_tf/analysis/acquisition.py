@@ -15,6 +15,7 @@ from recon_tf.analysis.anchors import EPISODES, anchor_files, anchor_folder, dig
 from recon_tf.analysis.gap import Model
 from recon_tf.analysis.trained import Trained
 from recon_tf.common.checkpoint import load_checkpoint, state_paths
+from recon_tf.common.config import Config
 from recon_tf.common.driver import Driver
 from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
@@ -31,7 +32,7 @@ def diagnose(trained: Trained, anchors: Sequence[str] = (), before: str = '') ->
   """
   run, agent, model = trained.run, trained.agent, Model(trained.agent)
   files = ensure_anchors(trained, anchors)
-  episodes = _load_anchors(files, tuple(run.config.env.size))
+  episodes = _load_anchors(files, trained)
   found, left_out, newest = {}, [], agent.weights()
   try:
     for path in [*map(pathlib.Path, [before] if before else []), *run_states(run.path)]:
@@ -91,6 +92,10 @@ def ensure_anchors(trained: Trained, folders: Sequence[str] = ()) -> list[pathli
   for folder in folders:
     if not anchor_files([folder]):
       raise UserError(f"--anchors: '{folder}' holds no episodes.")
+    origin = pathlib.Path(folder).resolve().parents[1] / 'config.yaml'
+    task = Config.load(origin).task if origin.exists() else trained.run.task
+    if task != trained.run.task:
+      raise UserError(f"--anchors: '{folder}' is of task '{task}', not '{trained.run.task}'.")
   own = anchor_folder(trained.run.path)
   if not folders and len(anchor_files([own])) < EPISODES:
     _record(trained, own)
@@ -105,11 +110,17 @@ def _record(trained: Trained, folder: pathlib.Path) -> None:
     write_npz(folder / f'{number:03d}.npz', episode, compress=True)
 
 
-def _load_anchors(files: Sequence[pathlib.Path], size: tuple[int, int]) -> list[Episode]:
+def _load_anchors(files: Sequence[pathlib.Path], trained: Trained) -> list[Episode]:
   try:
-    return [load_episode(x, size) for x in files]
+    episodes = [load_episode(x, tuple(trained.run.config.env.size)) for x in files]
   except UserError as error:
     raise UserError(f'--anchors: {error}') from error
+  shapes = {k: v.shape for k, v in {**trained.env.obs_space, **trained.env.act_space}.items()}
+  for path, episode in zip(files, episodes, strict=True):
+    wrong = [k for k, v in episode.items() if k in shapes and v.shape[1:] != shapes[k]]
+    if wrong:
+      raise UserError(f"--anchors: '{wrong[0]}' in '{path}' has not the shape of this task.")
+  return episodes
 
 
 # Output

@@ -1,5 +1,8 @@
 """The acquisition gain: U of fixed anchors under every state of a run, against plain NumPy."""
 
+import shutil
+import types
+
 import numpy as np
 import pytest
 
@@ -25,7 +28,9 @@ def trained(tmp_path_factory):
   Checkpoint(folder / 'checkpoints').save(100, agent.state(), {'step': 80})
   fixtures.jitter_biases(agent, seed=1)
   Checkpoint(folder / 'checkpoints').save(125, agent.state(), {'step': 105})
-  return Trained(RunFolder(folder, fixtures.tiny_config()), agent, {'step': 105}, None)
+  obs_space, act_space = fixtures.spaces()
+  env = types.SimpleNamespace(obs_space=obs_space, act_space=act_space)
+  return Trained(RunFolder(folder, fixtures.tiny_config()), agent, {'step': 105}, env)
 
 
 @pytest.fixture(scope='module')
@@ -94,6 +99,19 @@ def test_unreadable_milestone_is_named_and_left_out(trained, folders):
   assert found['steps'] == [0, 80, 105]
   assert found['left_out'] == ['milestones/000000000030.npz']
   assert any('000000000030' in x for x in acquisition.lines(found))
+
+
+def test_anchors_of_another_task_are_refused(trained, folders, tmp_path):
+  config = fixtures.tiny_config(task='maze_pointmaze')
+  place = tmp_path / 'diagnose' / 'anchors'
+  shutil.copytree(folders[0], place)
+  config.save(tmp_path / 'config.yaml')
+  with pytest.raises(UserError, match=r"--anchors: .* is of task 'maze_pointmaze', not ''"):
+    acquisition.diagnose(trained, [place])
+  wide = np.zeros((4, 5), np.float32)
+  save_episode(tmp_path / 'wide', {'action': wide, 'reward': wide[:, 0], 'position': wide[:, :3]})
+  with pytest.raises(UserError, match=r"--anchors: 'action' in .* has not the shape"):
+    acquisition.diagnose(trained, [tmp_path / 'wide'])
 
 
 def test_same_anchors_have_the_same_digest_wherever_they_lie(folders, tmp_path):
