@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from recon_tf.analysis import plots
 from recon_tf.analysis.figures import slug
 from recon_tf.analysis.groups import Group, group_runs
+from recon_tf.analysis.paper import paper_tasks
 from recon_tf.analysis.runs import RunFolder
 from recon_tf.envs import SUITES
 
@@ -57,6 +58,28 @@ def in_rows(names: Sequence[str], columns: int) -> tuple[Figure, dict[str, Axes]
   for name, axes in panels.items():
     axes.set_title(name)
   return figure, panels
+
+
+def in_grid(rows: int, columns: int, width: float = 3.6) -> tuple[Figure, list[list[Axes]]]:
+  """Panels in rows, without titles."""
+  figure = Figure((width * columns, 0.3 + 3.1 * rows), layout='constrained')
+  return figure, figure.subplots(rows, columns, squeeze=False).tolist()
+
+
+def tasks_with(groups: list[Group], methods: Iterable[str], usual: Sequence[str]) -> list[str]:
+  """Tasks with a run of one of the methods, the paper's first; `usual` if there is none."""
+  found = {x.task for x in groups if x.method in methods}
+  order = [*paper_tasks(), *sorted(found)]
+  return list(dict.fromkeys(x for x in order if x in found)) or list(usual)
+
+
+def ranked_style(methods: Sequence[str]) -> dict[str, dict]:
+  """Colours and markers by place, the first of them RECON's."""
+  colors = [plots.COLORS[x] for x in ('recon', 'cmil', 'dadac', 'iqmpc', 'no_recovery', 'vmail')]
+  return {
+    x: {'color': colors[i % len(colors)], 'marker': plots.MARKERS[i % len(plots.MARKERS)]}
+    for i, x in enumerate(methods)
+  }
 
 
 def train_command(task: str, method: str) -> str:

@@ -28,9 +28,19 @@ class Figure:
   draw: Callable[[list[RunFolder], pathlib.Path], dict[str, pathlib.Path]]
 
 
+TASKS = tuple(paper_tasks())
+POINTMAZE = ('maze_pointmaze',)
+
 FIGURES: dict[str, Figure] = {
   'main': Figure(
-    'fig:main_curves', 'Main experiments', paper_curves.MAIN, tuple(paper_tasks()), (),
-    paper_curves.draw_main,
+    'fig:main_curves', 'Main experiments', paper_curves.MAIN, TASKS, (), paper_curves.draw_main
+  ),
+  'recoverability': Figure(
+    'fig:recovery_ablation', 'Recoverability ablation', paper_curves.RECOVERABILITY,
+    paper_curves.ABLATED, (), paper_curves.draw_recoverability,
+  ),
+  'design': Figure(
+    'fig:walker_controls', 'Design ablation', paper_curves.DESIGN_METHODS,
+    paper_curves.ABLATED[:1], (), paper_curves.draw_design,
   ),
 }  # fmt: skip

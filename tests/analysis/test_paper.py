@@ -94,9 +94,8 @@ def test_our_protocol_is_the_papers():
   ours = {}
   for configuration in robustness.CONFIGURATIONS[1:]:
     ((kind, options), *_) = configuration.variants[0]
-    values = [v for k, v in options.items() if k != 'at']
     kinds = ours.setdefault(configuration.column, {})
-    kinds.setdefault(kind, []).append(values[0] if len(values) == 1 else values)
+    kinds.setdefault(kind, []).extend(v for k, v in options.items() if k != 'at')
   assert ours == protocol['perturbations']
   factors = protocol['acquisition']
   main = lambda name: -load_config(name).main.alpha

@@ -1,0 +1,83 @@
+"""Recoverability, acquisition gain and allocation of real steps in tables."""
+
+from recon_tf.analysis import regions
+from recon_tf.analysis.groups import Group
+from recon_tf.analysis.measured import mean_of, with_data
+from recon_tf.analysis.texts import Table, digits, fixed, make_table
+
+
+def recoverability_table(groups: list[Group]) -> Table:
+  """AUROC of the gate and of the oracle, and how well the gate is calibrated."""
+  rows, horizons, tubes = [], [], set()
+  found = with_data(groups, 'recoverability')
+  for _, results in found:
+    horizons = horizons or [int(x) for x in results[0]['calibration']]
+    tubes |= {x['tube'] for x in results}
+  for group, results in found:
+    at = lambda key, h, results=results: mean_of(
+      [x[key][x['horizons'].index(h)] for x in results if h in x['horizons']]
+    )
+    cells = [f'{mean_of([x["candidates"] for x in results]):.0f}']
+    cells += [f'{100 * mean_of([x["recovered"] for x in results]):.0f}']
+    cells += [fixed(at(key, h)) for h in horizons for key in ('auroc', 'oracle')]
+    errors = [[x['calibration'].get(str(h), {}).get('error') for x in results] for h in horizons]
+    cells += [fixed(mean_of(x)) for x in errors]
+    rows.append((group.setting, group.method, str(len(results)), *cells))
+  head = ['task', 'method', 'seeds', 'states', 'recovered %']
+  head += [f'{name} H{h}' for h in horizons for name in ('AUROC', 'oracle')]
+  head += [f'calibration error H{h}' for h in horizons]
+  notes = [
+    'Does G, from imagination, tell from which states the main policy comes back within 15 real '
+    f'steps to {", ".join(map(str, sorted(tubes)))} of the expert? The oracle sees true distances.',
+    'The paper prints no numbers of its figure.',
+  ]
+  title = 'Recoverability: prediction and reality'
+  return make_table('recoverability', title, tuple(head), rows, notes, 'recoverability')
+
+
+def acquisition_table(groups: list[Group]) -> Table:
+  """Fall of U on fixed anchors, in all and by online step."""
+  rows = []
+  for group, results in with_data(groups, 'acquisition'):
+    mean = lambda pick, results=results: mean_of([pick(x) for x in results])
+    ends = [mean(lambda x, i=i: 1000 * x['uncertainty'][i]) for i in (0, -1)]
+    steps = f'{mean(lambda x: x["steps"][0]):.0f} to {mean(lambda x: x["steps"][-1]):.0f}'
+    gain = [mean(lambda x: 1000 * x['gain']), mean(lambda x: 1e6 * x['gain_per_step'])]
+    anchors = f'{mean(lambda x: x["anchors"]):.0f}'
+    cells = [digits(x) for x in (*ends, *gain)]
+    rows.append((group.setting, group.method, str(len(results)), anchors, steps, *cells))
+  head = ('task', 'method', 'seeds', 'anchors', 'online steps', 'U before × 1000',
+          'U after × 1000', 'ΔU × 1000', 'ΔU a step × 10⁶')  # fmt: skip
+  notes = [
+    'Methods compare only on the same anchors: give those of one run to the others with --anchors.',
+    'The paper prints no numbers of its figure.',
+  ]
+  return make_table('acquisition', 'Acquisition gain', head, rows, notes, 'acquisition')
+
+
+def allocation_table(groups: list[Group]) -> Table:
+  """Where real steps went: regions by distance to the expert's states."""
+  rows = []
+  for group in groups:
+    found = [x for x in map(regions.real_steps, group.runs) if x]
+    if not found:
+      continue
+    for who, explorer in ((collector_name(group), True), ('main', False)):
+      shares = [x for x in (steps.shares(explorer) for steps in found) if x]
+      if shares:
+        cells = [f'{100 * mean_of([x[name] for x in shares]):.1f}' for name in regions.REGIONS]
+        rows.append((group.setting, group.method, str(len(shares)), who, *cells))
+  head = ('task', 'method', 'seeds', 'who acted', *(f'{x} %' for x in regions.REGIONS))
+  notes = [
+    'Shares of the states that real steps led to, random prefill left out: support up to '
+    f'{regions.SUPPORT}, near up to {regions.NEAR}, far beyond. The paper prints no numbers.'
+  ]
+  missing = (
+    'Steps by region need a maze: collected episodes with log_position, and the demonstrations.'
+  )
+  return Table('allocation', 'Allocation of real steps', head, tuple(rows), tuple(notes), missing)
+
+
+def collector_name(group: Group) -> str:
+  """Who acts in the windows."""
+  return 'random' if group.runs[0].config.windows.collector == 'random' else 'explorer'
