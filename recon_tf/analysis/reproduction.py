@@ -51,6 +51,9 @@ def find_figures(kind: str, names: Iterable[str]) -> dict[str, Figure]:
   for name in names:
     fits = lambda k, v, name=name: name in (k, v.label, str(number_of(v)))
     found = {k: v for k, v in known.items() if fits(k, v)}
+    if not found and name in FIGURES:
+      other = kind_of(FIGURES[name])
+      raise UserError(f"--{kind}: '{name}' is a {other}; write --{other} {name}.")
     if not found:
       valid = [*known, *(str(number_of(x)) for x in known.values())]
       raise UserError(f"--{kind}: there is no '{name}';{nearest(name, valid)} --list shows all.")
