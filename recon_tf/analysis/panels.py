@@ -19,6 +19,7 @@ LABELS = {
   'bc': 'BC', 'dadac': 'DA-DAC', 'vmail': 'V-MAIL', 'cmil': 'CMIL', 'iqmpc': 'IQ-MPC',
   'recon': 'RECON', 'no_recovery': 'w/o recovery (U only)',
 }  # fmt: skip
+SHORT = {**LABELS, 'no_recovery': 'U only'}
 GREY = '#666666'
 
 

@@ -53,7 +53,7 @@ def gap_table(groups: list[Group]) -> Table:
   for setting, own in _by_setting(with_data(groups, 'gap')).items():
     means = {}
     for group, results in own:
-      pick = lambda column, results=results: mean_of([_gap_value(x, column) for x in results])
+      pick = lambda column, results=results: mean_of([gap_value(x, column) for x in results])
       means[group.method] = [pick(x) for x in columns]
       cells = [digits(x) for x in means[group.method]]
       rows.append((setting, group.method, str(len(results)), *cells))
@@ -115,7 +115,7 @@ def _pair(first: float | None, second: float | None) -> str:
   return f'{digits(first)}/{digits(second)} ({change(first, second)})'
 
 
-def _gap_value(result: dict, column: str) -> float | None:
+def gap_value(result: dict, column: str) -> float | None:
   """A run without a replay or without held-out episodes lacks some."""
   try:
     return GAP_COLUMNS[column][1](result)

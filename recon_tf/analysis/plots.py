@@ -175,22 +175,25 @@ def regions_figure(shares: dict[str, dict[str, float]]) -> Figure:
   """Stacked bars of the steps' shares by region, one bar a label."""
   figure = Figure((7.5, 0.9 + 0.33 * len(shares)), layout='constrained')
   axes = figure.subplots()
+  draw_shares(axes, shares)
+  handles = [mpl.patches.Patch(color=REGION_COLORS[x], label=x) for x in REGIONS]
+  figure.legend(handles=handles, loc='outside upper center', ncols=3)
+  return figure
+
+
+def draw_shares(axes: Axes, shares: dict[str, dict[str, float]]) -> None:
+  """A stacked bar a label, with the numbers that have room."""
   for place, share in enumerate(shares.values()):
     left = 0.0
     for region in REGIONS:
       width = 100 * share[region]
       axes.barh(place, width, left=left, color=REGION_COLORS[region], height=0.7, lw=0)
-      if width >= 6:
+      if width >= 8:
         axes.text(left + width / 2, place, f'{width:.0f}', ha='center', va='center')
       left += width
   axes.set_yticks(range(len(shares)), list(shares))
-  axes.set_ylim(len(shares) - 0.5, -0.5)
-  axes.set_xlim(0, 100)
+  axes.set(ylim=(len(shares) - 0.5, -0.5), xlim=(0, 100), xlabel='% of real steps')
   axes.grid(visible=False)
-  axes.set_xlabel('% of real steps')
-  handles = [mpl.patches.Patch(color=REGION_COLORS[x], label=x) for x in REGIONS]
-  figure.legend(handles=handles, loc='outside upper center', ncols=3)
-  return figure
 
 
 @STYLED

@@ -4,8 +4,9 @@ import dataclasses
 import pathlib
 from collections.abc import Callable
 
-from recon_tf.analysis import paper_curves
-from recon_tf.analysis.paper import paper_tasks
+from recon_tf.analysis import paper_curves, paper_diagnostics, paper_results
+from recon_tf.analysis.measured import COMMANDS
+from recon_tf.analysis.paper import PAIR, paper_tasks
 from recon_tf.analysis.runs import RunFolder
 
 
@@ -29,7 +30,7 @@ class Figure:
 
 
 TASKS = tuple(paper_tasks())
-POINTMAZE = ('maze_pointmaze',)
+POINTMAZE = paper_diagnostics.POINTMAZE
 
 FIGURES: dict[str, Figure] = {
   'main': Figure(
@@ -42,5 +43,34 @@ FIGURES: dict[str, Figure] = {
   'design': Figure(
     'fig:walker_controls', 'Design ablation', paper_curves.DESIGN_METHODS,
     paper_curves.ABLATED[:1], (), paper_curves.draw_design,
+  ),
+  'robustness': Figure(
+    'tab:robustness', 'Robust deployment', PAIR, TASKS, (COMMANDS['robust'],),
+    paper_results.draw_robustness,
+  ),
+  'gap': Figure(
+    'tab:wm_diagnostics', 'World-model diagnostics', PAIR, TASKS, (COMMANDS['gap'],),
+    paper_results.draw_gap,
+  ),
+  'allocation': Figure(
+    'fig:pointmaze_model', 'Visitation and acquisition', paper_results.ALLOCATED, POINTMAZE, (),
+    paper_results.draw_allocation,
+  ),
+  'mechanism': Figure(
+    'fig:recovery_mechanism', 'Diagnostics of recoverability conditioning', PAIR, POINTMAZE,
+    (COMMANDS['gap'], COMMANDS['recoverability']), paper_diagnostics.draw_mechanism,
+  ),
+  'diagnostics': Figure(
+    'fig:additional_diagnostics', 'Recoverability prediction and acquisition efficiency',
+    paper_diagnostics.COLLECTORS, POINTMAZE,
+    (COMMANDS['recoverability'], COMMANDS['acquisition']), paper_diagnostics.draw_diagnostics,
+  ),
+  'deciles': Figure(
+    'fig:uncertainty_deciles', 'Disagreement ranking and held-out model error', PAIR, POINTMAZE,
+    (COMMANDS['gap'],), paper_diagnostics.draw_deciles,
+  ),
+  'compute': Figure(
+    'tab:compute_overhead', 'Compute overhead', PAIR, ('dmc_walker_run',), (),
+    paper_results.draw_compute,
   ),
 }  # fmt: skip

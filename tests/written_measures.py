@@ -1,0 +1,77 @@
+"""What evaluate.py and diagnose.py write into a run folder, with chosen numbers."""
+
+import json
+
+import numpy as np
+
+from recon_tf.analysis import robustness
+from recon_tf.analysis.measured import FILES
+from recon_tf.analysis.runs import RunFolder
+
+HORIZONS = list(range(1, 16))
+
+
+def write(run: RunFolder, part: str, content: dict) -> None:
+  path = run.path / FILES[part]
+  path.parent.mkdir(parents=True, exist_ok=True)
+  path.write_text(json.dumps(content))
+
+
+def write_robust(run: RunFolder, successes: dict[str, float], episodes: int = 20) -> None:
+  """Successes by column, through the writer of scripts/evaluate.py."""
+  found = {}
+  for configuration in robustness.CONFIGURATIONS:
+    if configuration.column in successes:
+      hits = round(successes[configuration.column] * episodes)
+      values = [1.0] * hits + [0.0] * (episodes - hits)
+      found[configuration.name] = {'column': configuration.column, 'returns': values,
+                                   'successes': values, 'lengths': [9] * episodes}  # fmt: skip
+  content = robustness.summarize(run, 100, found, {})
+  write(run, 'robust', {**content, 'episodes': episodes})
+
+
+def _identity(run: RunFolder) -> dict:
+  return {'task': run.task, 'method': run.method, 'seed': run.seed}
+
+
+def write_gap(run: RunFolder, expert: float, replay: float, uncertainty: float) -> None:
+  """Regions and deciles follow from the expert's gap."""
+  part = lambda gap, horizon: {
+    'horizon': horizon, 'episodes': 8, 'gap': gap, 'uncertainty': uncertainty, 'starts': 100,
+  }  # fmt: skip
+  scales = {'support': 1.0, 'near': 1.5, 'far': 3.0}
+  rise = np.linspace(0.5, 1.5, 10)
+  content = {**_identity(run), 'step': 100, 'expert': part(expert, 15), 'replay': part(replay, 5)}
+  content['regions'] = {
+    k: {'gap': expert * v, 'uncertainty': uncertainty, 'starts': 50} for k, v in scales.items()
+  }
+  content['deciles'] = {
+    k: {
+      'uncertainty': (uncertainty * rise).tolist(),
+      'gap': (expert * v * rise).tolist(),
+      'starts': 50,
+      'rank_correlation': 0.5,
+    }
+    for k, v in scales.items()
+  }
+  write(run, 'gap', content)
+
+
+def write_recoverability(run: RunFolder, auroc: list[float | None], error: float = 0.1) -> None:
+  """AUROC by horizon; the oracle rises to 1."""
+  bins = {'predicted': [0.05, 0.5, 0.95], 'frequency': [0.1, 0.4, 0.8], 'count': [30, 10, 60]}
+  content = {
+    **_identity(run), 'step': 100, 'tube': 0.1, 'delta': 0.5, 'candidates': 100, 'recovered': 0.6,
+    'horizons': HORIZONS, 'auroc': auroc, 'oracle': np.linspace(0.7, 1, 15).tolist(),
+    'calibration': {'5': {**bins, 'error': error}, '15': {**bins, 'error': error / 2}},
+  }  # fmt: skip
+  write(run, 'recoverability', content)
+
+
+def write_acquisition(run: RunFolder, uncertainty: dict[int, float]) -> None:
+  """U on the anchors by online step."""
+  steps, values = list(uncertainty), list(uncertainty.values())
+  fall, online = values[0] - values[-1], steps[-1] - steps[0]
+  content = {'steps': steps, 'uncertainty': values, 'gain': fall, 'online_steps': online}
+  content |= {'gain_per_step': fall / online, 'anchors': 500}
+  write(run, 'acquisition', {**_identity(run), **content})
