@@ -16,7 +16,7 @@ from recon_tf.analysis.registry import FIGURES, Figure
 from recon_tf.analysis.reproduction import Plan
 from recon_tf.analysis.runs import open_run
 from recon_tf.common import UserError
-from recon_tf.common.jobs import Failure, Job, run_jobs
+from recon_tf.common.jobs import Failure, run_jobs
 
 
 def main() -> None:
@@ -100,8 +100,9 @@ def compare(plans: list[Plan], workers: int) -> list[Failure]:
   old = [x for x in plans if reproduction.without_milestones(x)]
   why = 'was trained without milestones (--keep_every); train it anew with another --logdir'
   failures = [Failure(x.name, f"'{x.folder}' {why}") for x in old]
-  ready = [x for x in plans if x not in old and not reproduction.diagnoses(x)]
-  jobs: list[Job] = [job for x in ready for job in reproduction.comparisons(x, ready)]
+  anchored = lambda plan: not reproduction.missing_output(plan, reproduction.ANCHORS)
+  ready = [x for x in plans if x not in old and anchored(x)]
+  jobs = [job for x in ready for job in reproduction.comparisons(x, ready)]
   return failures + run_jobs(jobs, workers)
 
 

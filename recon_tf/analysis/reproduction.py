@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Iterable, Sequence
 
 from recon_tf.analysis.anchors import anchor_files, anchor_folder, digest
+from recon_tf.analysis.measured import COMMANDS, FILES
 from recon_tf.analysis.registry import FIGURES, Figure
 from recon_tf.common.checkpoint import state_paths
 from recon_tf.common.config import Config
@@ -24,8 +25,9 @@ NUMBERS = {
   },
   'table': {1: 'tab:robustness', 2: 'tab:wm_diagnostics', 4: 'tab:compute_overhead'},
 }  # fmt: skip
-GAIN = ('diagnose', '--what', 'acquisition')
+GAIN = COMMANDS['acquisition']
 ANCHORS = ('diagnose', '--what', 'anchors')
+OUTPUTS = {**{COMMANDS[k]: v for k, v in FILES.items()}, ANCHORS: 'diagnose/anchors.json'}
 MILESTONES = 10  # of a run whose config asks for none, where the acquisition gain is wanted
 
 Command = tuple[str, ...]
@@ -158,7 +160,7 @@ def training(plan: Plan) -> Job:
 def diagnoses(plan: Plan) -> list[Job]:
   """Commands on a run alone whose output is missing or older than the run."""
   commands = [ANCHORS if x == GAIN else x for x in plan.commands]
-  return [diagnosis(plan, x) for x in commands if missing_outputs(plan, x)]
+  return [diagnosis(plan, x) for x in commands if missing_output(plan, x)]
 
 
 def comparisons(plan: Plan, plans: Sequence[Plan]) -> list[Job]:
@@ -168,11 +170,11 @@ def comparisons(plan: Plan, plans: Sequence[Plan]) -> list[Job]:
   same = lambda x: (x.config.task, x.config.seed) == (plan.config.task, plan.config.seed)
   folders = [anchor_folder(x.folder) for x in plans if GAIN in x.commands and same(x)]
   files = anchor_files(folders)
-  if not missing_outputs(plan, GAIN):
-    found = read_json(output_files(plan, GAIN)[0])
-    if files and found.get('anchor_digest') == digest(files):
+  if files and not missing_output(plan, GAIN):
+    found = read_json(plan.folder / OUTPUTS[GAIN])
+    if found.get('anchor_digest') == digest(files):
       return []
-  return [diagnosis(plan, (*GAIN, '--anchors', *map(str, folders)))]
+  return [diagnosis(plan, GAIN, ('--anchors', *map(str, folders)))]
 
 
 def without_milestones(plan: Plan) -> bool:
@@ -180,31 +182,18 @@ def without_milestones(plan: Plan) -> bool:
   return GAIN in plan.commands and len(state_paths(plan.folder / 'milestones')) < 2
 
 
-def diagnosis(plan: Plan, command: Command) -> Job:
+def diagnosis(plan: Plan, command: Command, extra: Command = ()) -> Job:
+  """A command of the registry on one run."""
   script, *flags = command
-  what = '-'.join([script, *(x.stem for x in output_files(plan, command))])
-  missing = functools.partial(missing_outputs, plan, command)
-  flags = (str(plan.folder), *flags)
-  return Job(f'{what} {plan.name}', script, flags, plan.log(what), missing)
+  what = f'{script}-{pathlib.Path(OUTPUTS[command]).stem}'
+  missing = functools.partial(missing_output, plan, command)
+  words = (str(plan.folder), *flags, *extra)
+  return Job(f'{what} {plan.name}', script, words, plan.log(what), missing)
 
 
-def output_files(plan: Plan, command: Command) -> list[pathlib.Path]:
-  """What a command of the registry writes into the run folder."""
-  script, *flags = command
-  if script == 'evaluate':
-    return [plan.folder / 'eval' / ('robust.json' if '--robust' in flags else 'clean.json')]
-  values = flags[flags.index('--what') + 1 :]
-  ends = [i for i, x in enumerate(values) if x.startswith('--')]
-  return [plan.folder / 'diagnose' / f'{x}.json' for x in values[: min(ends, default=len(values))]]
-
-
-def missing_outputs(plan: Plan, command: Command) -> str:
-  """Names the outputs that are not there or from before the last step; '' if there are none."""
-  final = finished(plan.config, plan.folder) or {'step': 0}
-  left = []
-  for path in output_files(plan, command):
-    found = read_json(path)
-    step = None if found is None else found.get('step', max(found.get('steps', [0])))
-    if step is None or step < final['step']:
-      left.append(f'{path.parent.name}/{path.name}')
-  return f'{" and ".join(left)} was not written' if left else ''
+def missing_output(plan: Plan, command: Command) -> str:
+  """What a command has not written, or from before the last step; '' if that is there."""
+  final, found = finished(plan.config, plan.folder), read_json(plan.folder / OUTPUTS[command])
+  step = None if found is None else found.get('step', max(found.get('steps', [0])))
+  done = final and step is not None and step >= final['step']
+  return '' if done else f"'{plan.folder / OUTPUTS[command]}' was not written"

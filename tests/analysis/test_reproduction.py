@@ -13,7 +13,7 @@ from tests.written_runs import make_run, walk
 CONFIGS = ('maze', 'cpu', 'state')
 GAIN = Figure(
   'fig:additional_diagnostics', 'Gain', ('cmil', 'recon'), ('maze_pointmaze',),
-  (reproduction.GAIN, ('diagnose', '--what', 'gap', 'recoverability', '--tube', '0.2')),
+  (reproduction.GAIN, ('diagnose', '--what', 'gap'), ('evaluate', '--robust')),
   lambda runs, folder: {},
 )  # fmt: skip
 
@@ -35,9 +35,7 @@ def test_every_entry_can_be_planned(tmp_path, name):
   plans = reproduction.plan_runs({name: figure}, ('maze', 'cpu'), (0, 1), ())
   assert len({x.folder for x in plans}) == len(plans)
   assert {x.preset for x in plans} == set(figure.methods)
-  for command in figure.commands:
-    assert reproduction.output_files(plans[0], command)
-    assert reproduction.missing_outputs(plans[0], command)
+  assert len(reproduction.diagnoses(plans[0])) == len(figure.commands)
 
 
 def test_tasks_are_what_suites_and_paper_share():
@@ -92,21 +90,22 @@ def test_outputs_that_are_missing_or_older_than_the_run(tmp_path):
   run = finished_run(tmp_path, 'cmil')
   own = plan(tmp_path)[0]
   assert own.state == 'finished'
-  names = lambda: [x.name for x in reproduction.diagnoses(own)]
-  both = 'diagnose-gap-recoverability maze_pointmaze cmil 0'
-  assert names() == ['diagnose-anchors maze_pointmaze cmil 0', both]
+  names = lambda: [x.name.split()[0] for x in reproduction.diagnoses(own)]
+  assert names() == ['diagnose-anchors', 'diagnose-gap', 'evaluate-robust']
   write(run, 'anchors', step=3000)
   write(run, 'gap', step=3000)
-  assert names() == [both]
-  write(run, 'recoverability', step=2000)
   (job,) = reproduction.diagnoses(own)
-  assert job.missing() == 'diagnose/recoverability.json was not written'
-  expected = f'python scripts/diagnose.py {run.path} --what gap recoverability --tube 0.2'
-  assert job.command == expected
-  write(run, 'recoverability', step=3000)
+  assert job.command == f'python scripts/evaluate.py {run.path} --robust'
+  assert job.log == tmp_path / 'reproduce' / 'logs' / 'evaluate-robust-maze_pointmaze-cmil-0.log'
+  robust = run.path / 'eval' / 'robust.json'
+  assert job.missing() == f"'{robust}' was not written"
+  robust.write_text('{"step": 2000}')  # the run went on since
+  assert job.missing()
+  robust.write_text('{"step": 3000}')
+  assert not job.missing()
   assert names() == []
   (run.path / 'diagnose' / 'gap.json').write_text('{"step": 30')  # half a file
-  assert names() == [both]
+  assert names() == ['diagnose-gap']
 
 
 def test_gain_is_measured_on_the_anchors_of_all_methods(tmp_path):
