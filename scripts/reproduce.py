@@ -70,6 +70,9 @@ def show_runs(plans: list[Plan]) -> tuple[list[Plan], list[Failure]]:
         open_run(plan.folder)  # refuses configs of other versions
       print(f'{state:12}{plan.folder}', flush=True)
       usable.append(plan)
+      if reproduction.without_milestones(plan):
+        why = 'has no milestones (--keep_every); for its gain train it anew with another --logdir.'
+        failures.append(Failure(plan.name, f"'{plan.folder}' {why}"))
     except UserError as error:
       print(f'{"unusable":12}{plan.folder}', flush=True)
       failures.append(Failure(plan.name, str(error)))
@@ -97,13 +100,8 @@ def make(plans: list[Plan], workers: int) -> list[Failure]:
 
 def compare(plans: list[Plan], workers: int) -> list[Failure]:
   """What needs the diagnoses of other runs."""
-  old = [x for x in plans if reproduction.without_milestones(x)]
-  why = 'was trained without milestones (--keep_every); train it anew with another --logdir'
-  failures = [Failure(x.name, f"'{x.folder}' {why}") for x in old]
-  anchored = lambda plan: not reproduction.missing_output(plan, reproduction.ANCHORS)
-  ready = [x for x in plans if x not in old and anchored(x)]
-  jobs = [job for x in ready for job in reproduction.comparisons(x, ready)]
-  return failures + run_jobs(jobs, workers)
+  ready = [x for x in plans if not reproduction.missing_output(x, reproduction.ANCHORS)]
+  return run_jobs([job for x in ready for job in reproduction.comparisons(x, ready)], workers)
 
 
 def make_demonstrations(plans: list[Plan]) -> None:

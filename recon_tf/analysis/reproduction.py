@@ -113,9 +113,10 @@ def plan_runs(
   for name, figure in figures.items():
     for task, preset in itertools.product(choose_tasks(config, figure), figure.methods):
       wanted.setdefault((task, preset), []).append(name)
+  own = lambda task, seed: [*([] if config.task else ['--task', task]), '--seed', str(seed)]
   # Seed by seed: a comparison that is broken off has some seeds of all methods.
   return [
-    plan_run(configs, preset, [*flags, '--task', task, '--seed', str(seed)], tuple(names))
+    plan_run(configs, preset, [*flags, *own(task, seed)], tuple(names))
     for seed in dict.fromkeys(seeds)
     for (task, preset), names in wanted.items()
   ]
@@ -165,7 +166,7 @@ def diagnoses(plan: Plan) -> list[Job]:
 
 def comparisons(plan: Plan, plans: Sequence[Plan]) -> list[Job]:
   """The acquisition gain on the anchors of all methods with this task and seed, if not done."""
-  if GAIN not in plan.commands:
+  if GAIN not in plan.commands or without_milestones(plan):
     return []
   same = lambda x: (x.config.task, x.config.seed) == (plan.config.task, plan.config.seed)
   folders = [anchor_folder(x.folder) for x in plans if GAIN in x.commands and same(x)]
@@ -178,8 +179,9 @@ def comparisons(plan: Plan, plans: Sequence[Plan]) -> list[Job]:
 
 
 def without_milestones(plan: Plan) -> bool:
-  """A run from before milestones cannot show what its steps taught."""
-  return GAIN in plan.commands and len(state_paths(plan.folder / 'milestones')) < 2
+  """A run that was finished without any cannot show what its steps taught."""
+  wanted = GAIN in plan.commands and finished(plan.config, plan.folder)
+  return bool(wanted) and not state_paths(plan.folder / 'milestones')
 
 
 def diagnosis(plan: Plan, command: Command, extra: Command = ()) -> Job:

@@ -128,7 +128,9 @@ def test_gain_is_measured_on_the_anchors_of_all_methods(tmp_path):
 def test_runs_from_before_milestones_are_known(tmp_path):
   finished_run(tmp_path, 'cmil')
   make_run(tmp_path, 'recon', task='maze_pointmaze', final=(3000, 1.0))
-  assert [reproduction.without_milestones(x) for x in plan(tmp_path)] == [False, True]
+  plans = plan(tmp_path)
+  assert [reproduction.without_milestones(x) for x in plans] == [False, True]
+  assert [len(reproduction.comparisons(x, plans)) for x in plans] == [1, 0]
 
 
 def test_states_of_a_folder(tmp_path):

@@ -61,7 +61,7 @@ def test_dry_names_what_is_missing_and_does_nothing(tmp_path):
   train = 'python scripts/train.py --configs maze cpu state cmil --task maze_umaze --logdir runs'
   judge = 'python scripts/evaluate.py runs/maze_umaze/{} --robust'
   assert sorted(commands(result)) == sorted(
-    [f'{train} --task maze_umaze --seed {x}' for x in (0, 1)]
+    [f'{train} --seed {x}' for x in (0, 1)]
     + [judge.format(x) for x in ('recon/1', 'cmil/0', 'cmil/1')]
   )
 
