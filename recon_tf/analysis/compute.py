@@ -107,11 +107,12 @@ def compute_table(groups: list[Group]) -> Table:
       values = [pick(costs[m]) if m in costs else None for m in PAIR]
       if any(x is not None for x in values):
         cells = [NONE if x is None else show(x) for x in values]
-        rows.append((setting, name, *cells, change(*values), *_paper_compute(name, show)))
+        shift = NONE if 'deviation' in name else change(*values)
+        rows.append((setting, name, *cells, shift, *_paper_compute(name, show)))
   head = ('task', 'quantity', 'CMIL', 'RECON', 'change', 'CMIL, paper', 'RECON, paper')
   notes = [
-    'Parameters with target networks, without optimizers; our checkpoints hold the optimizers too, '
-    "the paper's 83 and 98 MiB are its parameters in FP32.",
+    'Parameters with target networks, without optimizers. Our checkpoints hold the optimizers too; '
+    "the paper's checkpoints of 83 and 98 MiB are about as large as its parameters in FP32.",
     f'FPS: environment steps a second with updates, last {RECORDS} records, evaluations '
     'left out; mean over seeds. It depends on machine, size and load.',
     f'The paper measured {load_paper()["compute"]["task"]}.',
@@ -134,7 +135,7 @@ _COMPUTE: dict[str, tuple[Callable, Callable]] = {
 }  # fmt: skip
 _PAPER_NAMES = {
   'world-model parameters': 'world_model_parameters', 'all parameters': 'parameters',
-  'parameters in FP32, MiB': 'checkpoint_mib', 'FPS': 'fps', 'FPS, deviation': 'fps_std',
+  'checkpoint, MiB': 'checkpoint_mib', 'FPS': 'fps', 'FPS, deviation': 'fps_std',
 }  # fmt: skip
 
 

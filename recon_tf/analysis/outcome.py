@@ -11,6 +11,7 @@ from recon_tf.analysis.groups import Group, group_runs, observations, run_score,
 from recon_tf.analysis.regions import real_steps
 from recon_tf.analysis.report import table_notes, version_cells
 from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.sections import measured_sections
 from recon_tf.analysis.tables import Row, final_table, over_tasks, run_result
 from recon_tf.common.versions import read_starts
 
@@ -28,14 +29,17 @@ def write_outcome(runs: list[RunFolder], folder: pathlib.Path, logdir: str) -> p
   folder.mkdir(parents=True, exist_ok=True)
   write_csv(folder / 'runs.csv', RUN_KEYS, [run_record(g, x) for g in groups for x in g.runs])
   write_csv(folder / 'evaluations.csv', EVALUATION_KEYS, evaluation_records(groups))
+  sections = [x for x in measured_sections(runs, folder / 'figures') if x.table.rows]
   table = {'rows': [row_record(x) for x in rows], 'over_tasks': over_tasks(rows)}
+  table['measured'] = {x.table.name: [x.table.head, *x.table.rows] for x in sections}
   (folder / 'table.json').write_text(json.dumps(table, indent=1) + '\n')
   figures = draw_scores(rows, folder / 'figures')
   figures |= draw_traces(groups, folder / 'figures')
   figures |= draw_regions(groups, folder / 'figures')
   figures |= draw_predictions(groups, folder / 'figures')
   path = folder / 'README.md'
-  path.write_text(readme(groups, rows, figures, folder, logdir), encoding='utf-8')
+  text = readme(groups, rows, sections, figures, folder, logdir)
+  path.write_text(text, encoding='utf-8')
   return path
 
 
@@ -101,7 +105,7 @@ def _identity(group: Group, run: RunFolder) -> dict:
 # README
 
 
-def readme(groups, rows, figures, folder: pathlib.Path, logdir: str) -> str:
+def readme(groups, rows, sections, figures, folder: pathlib.Path, logdir: str) -> str:
   """The page; what a person wrote in notes.md stands in it as it is."""
   notes = folder / 'notes.md'
   own = notes.read_text(encoding='utf-8').strip() if notes.exists() else ''
@@ -110,6 +114,9 @@ def readme(groups, rows, figures, folder: pathlib.Path, logdir: str) -> str:
   for setting in settings_of(groups):
     parts += [f'## {setting}', table([x for x in rows if x.group.setting == setting])]
   parts += ['\n'.join(f'- {x}' for x in table_notes(rows))]
+  for section in sections:
+    parts += [f'## {section.table.title}', section.table.markdown()]
+    parts += [_figures(section.figures, folder)] if section.figures else []
   parts += [f'## Figures\n\n{_figures(figures, folder)}'] if figures else []
   commands = '\n'.join(f'    {x}' for x in group_commands(groups))
   parts += [f'## Commands\n\n{commands}', f'## Versions\n\n{_versions(groups)}']

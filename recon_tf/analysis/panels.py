@@ -112,8 +112,8 @@ def say(axes: Axes, words: str, width: int = 32) -> None:
     side.set(visible=True, color='#dddddd')
 
 
-def name_missing(axes: Axes, methods: Sequence[str]) -> None:
-  """Which methods have no runs, below the axis."""
+def name_missing(axes: Axes, methods: Sequence[str], what: str = 'no runs') -> None:
+  """Which methods are missing, below the axis."""
   if methods:
-    text = textwrap.fill(f'no runs: {", ".join(methods)}', 44)
+    text = textwrap.fill(f'{what}: {", ".join(methods)}', 44)
     axes.set_xlabel(f'{axes.get_xlabel()}\n{text}'.strip(), color=GREY)

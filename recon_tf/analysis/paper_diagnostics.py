@@ -10,7 +10,16 @@ from matplotlib.figure import Figure
 from recon_tf.analysis import plots
 from recon_tf.analysis.groups import Group
 from recon_tf.analysis.measured import command_line, with_data
-from recon_tf.analysis.panels import LABELS, SHORT, by_task, in_grid, save_variants, say, tasks_with
+from recon_tf.analysis.panels import (
+  LABELS,
+  SHORT,
+  by_task,
+  in_grid,
+  name_missing,
+  save_variants,
+  say,
+  tasks_with,
+)
 from recon_tf.analysis.paper import PAIR
 from recon_tf.analysis.regions import REGIONS
 from recon_tf.analysis.runs import RunFolder
@@ -43,7 +52,7 @@ def mechanism_figure(groups: list[Group]) -> Figure:
     ('gap', gap_by_region), ('recoverability', lambda a, x: calibration(a, x, '5')),
     ('recoverability', lambda a, x: calibration(a, x, '15')),
   ]  # fmt: skip
-  titles = ('held-out gap by region', 'predicted G₅ and recovery', 'predicted G₁₅ and recovery')
+  titles = ('gap by region', 'G₅ and recovery', 'G₁₅ and recovery')
   return _rows(groups, PAIR, titles, parts)
 
 
@@ -54,7 +63,7 @@ def diagnostics_figure(groups: list[Group]) -> Figure:
     ('recoverability', auroc_by_horizon), ('acquisition', fall_of_uncertainty),
     ('acquisition', gain_by_step),
   ]  # fmt: skip
-  titles = ('AUROC by horizon', 'fall of U on the anchors', 'fall of U by online step')
+  titles = ('AUROC by horizon', 'fall of U on anchors', 'fall of U by step')
   return _rows(groups, COLLECTORS, titles, parts)
 
 
@@ -76,7 +85,11 @@ def _rows(groups: list[Group], methods: tuple[str, ...], titles, parts) -> Figur
   for task, row in zip(tasks, grid, strict=True):
     for axes, title, (part, draw) in zip(row, titles, parts, strict=True):
       axes.set_title(f'{task}: {title}')
-      _panel(axes, [x for x in found[part] if x[0].task == task], part, draw)
+      own = [x for x in found[part] if x[0].task == task]
+      _panel(axes, own, part, draw)
+      if own:
+        known = {x.method for x, _ in own}
+        name_missing(axes, [x for x in methods if x not in known], 'no data')
   return plots.legend_above(figure, [x for row in grid for x in row], 6)
 
 
@@ -104,14 +117,19 @@ def gap_by_region(axes: Axes, found: Measured) -> bool | None:
   found = [(g, r) for g, r in found if r]
   if not found:
     return False
-  width = 0.8 / len(found)
-  for number, (group, results) in enumerate(found):
+  for group, results in found:
     values = [[x[name]['gap'] for x in results if name in x] for name in REGIONS]
-    places = np.arange(len(REGIONS)) + (number - (len(found) - 1) / 2) * width
-    bars(axes, places, values, width, plots.COLORS[group.method], _name(group))
+    places = pair_places(len(REGIONS), group.method)
+    bars(axes, places, values, 0.4, plots.COLORS[group.method], _name(group))
   axes.set_xticks(range(len(REGIONS)), REGIONS)
+  axes.set_xlim(-0.5, len(REGIONS) - 0.5)
   axes.set_ylabel('open-loop gap, H = 15')
   return None
+
+
+def pair_places(count: int, method: str) -> np.ndarray:
+  """CMIL to the left and RECON to the right of each of so many places."""
+  return np.arange(count) + 0.4 * PAIR.index(method) - 0.2
 
 
 def bars(
@@ -120,10 +138,14 @@ def bars(
   """Means over seeds, with a dot for each seed beside the middle."""
   means = [np.mean(x) if x else np.nan for x in values]
   axes.bar(places, means, 0.92 * width, color=color, alpha=0.45, label=name)
-  dots = {'color': color, 'ms': 4, 'mec': 'white', 'mew': 0.6, 'ls': '', 'zorder': 3}
   for place, own in zip(places, values, strict=True):
-    axes.plot(np.full(len(own), place), own, marker='o', **dots)
+    seed_dots(axes, place, own, color)
   axes.grid(axis='x', visible=False)
+
+
+def seed_dots(axes: Axes, place: float, values: list[float], color: str) -> None:
+  dots = {'color': color, 'ms': 4, 'mec': 'white', 'mew': 0.6, 'ls': '', 'zorder': 3}
+  axes.plot(np.full(len(values), place), values, marker='o', **dots)
 
 
 def deciles(axes: Axes, found: Measured, region: str) -> bool | None:
@@ -200,9 +222,11 @@ def fall_of_uncertainty(axes: Axes, found: Measured) -> None:
 
 def gain_by_step(axes: Axes, found: Measured) -> None:
   """Bars of the mean over seeds, dots are seeds."""
-  for place, (group, results) in enumerate(found):
+  for group, results in found:
     values = [1e6 * x['gain_per_step'] for x in results]
+    place = COLLECTORS.index(group.method)
     bars(axes, [place], [values], 0.8, plots.COLORS[group.method], _name(group))
-  axes.set_xticks(range(len(found)), [SHORT[x.method] for x, _ in found])
+  axes.set_xticks(range(len(COLLECTORS)), [SHORT[x] for x in COLLECTORS])
+  axes.set_xlim(-0.6, len(COLLECTORS) - 0.4)
   axes.axhline(0, color='#999999', lw=1)
   axes.set_ylabel('ΔU a step × 10⁶')

@@ -19,18 +19,20 @@ from recon_tf.analysis.panels import (
   empty,
   in_grid,
   in_rows,
+  name_missing,
   save_variants,
   say,
   tasks_with,
 )
 from recon_tf.analysis.paper import PAIR, paper_number
-from recon_tf.analysis.paper_diagnostics import POINTMAZE, bars
+from recon_tf.analysis.paper_diagnostics import POINTMAZE, bars, pair_places, seed_dots
 from recon_tf.analysis.paper_tables import GAP_COLUMNS, gap_table, gap_value, robustness_table
 from recon_tf.analysis.recovery_tables import allocation_table, collector_name
 from recon_tf.analysis.regions import REGIONS, Steps, expert_cloud, real_steps
 from recon_tf.analysis.runs import RunFolder
 from recon_tf.analysis.texts import Table
 
+NO_POSITIONS = 'Needs collected episodes with positions, and the demonstrations.'
 ALLOCATED = ('cmil', 'no_recovery', 'recon')
 
 
@@ -86,8 +88,8 @@ def robustness_figure(groups: list[Group]) -> Figure:
 def _robust_panel(axes: Axes, task: str, found: list[tuple[Group, list[dict]]]) -> None:
   measure = found[0][1][0]['measure']
   factor = 100 if measure == 'success' else 1
-  for number, (group, results) in enumerate(found):
-    places = np.arange(4) + (number - (len(found) - 1) / 2) * 0.4
+  for group, results in found:
+    places = pair_places(len(robustness.COLUMNS), group.method)
     values = [
       [factor * x['columns'][c] for x in results if c in x['columns']] for c in robustness.COLUMNS
     ]
@@ -95,7 +97,10 @@ def _robust_panel(axes: Axes, task: str, found: list[tuple[Group, list[dict]]]) 
     paper = [paper_number('robustness', task, c, group.method) for c in robustness.COLUMNS]
     mark_paper(axes, places, paper, group.method)
   axes.set_xticks(range(4), ['clean', 'noise', 'delay', 'impulse/\nscale'])
+  axes.set_xlim(-0.5, 3.5)
   plots.score_axis(axes, measure)
+  known = {x.method for x, _ in found}
+  name_missing(axes, [x for x in PAIR if x not in known], 'no data')
 
 
 def mark_paper(axes: Axes, places, values: list[float | None], method: str) -> None:
@@ -118,14 +123,19 @@ def gap_figure(groups: list[Group]) -> Figure:
       say(axes, f'No data yet. Make them with\n{command_line("gap")}')
       continue
     for group, results in found:
-      place = tasks.index(group.task) + 0.4 * PAIR.index(group.method) - 0.2
+      place = pair_places(len(tasks), group.method)[tasks.index(group.task)]
       values = [v for v in (gap_value(x, column) for x in results) if v is not None]
-      bars(axes, [place], [values], 0.4, plots.COLORS[group.method], LABELS[group.method])
+      look = plots.method_style([group.method])[group.method]
+      if values:
+        axes.plot([place], [np.mean(values)], **look, ms=8, ls='', label=LABELS[group.method])
+      seed_dots(axes, place + 0.12, values, look['color'])
       paper = [paper_number('gap', group.task, column, group.method)]
       mark_paper(axes, [place], paper, group.method)
     axes.set_xticks(range(len(tasks)), tasks, rotation=20 if len(tasks) > 2 else 0)
     axes.set_xlim(-0.6, len(tasks) - 0.4)
-    axes.set_yscale('log')
+    axes.set_yscale('log')  # tasks lie apart by factors of a hundred
+    axes.yaxis.set_major_formatter('{x:g}')
+    axes.yaxis.set_minor_formatter(mpl.ticker.LogFormatter(minor_thresholds=(1.5, 0.5)))
   return plots.legend_above(figure, panels, 4)
 
 
@@ -149,13 +159,15 @@ def allocation_figure(groups: list[Group]) -> Figure:
       mine = [x for x in own if x[0].method == method]
       if mine:
         visits_panel(axes, *mine[0])
+      elif any((x.task, x.method) == (task, method) for x in groups):
+        say(axes, NO_POSITIONS)
       else:
         empty(axes, task, [method])
     row[-1].set_title(f'{task}: real steps by region', fontsize=8.5)
     if own:
       shares_panel(row[-1], own)
     else:
-      say(row[-1], 'Needs collected episodes with positions, and the demonstrations.')
+      say(row[-1], NO_POSITIONS)
   handles = [mpl.patches.Patch(color=plots.REGION_COLORS[x], label=x) for x in REGIONS]
   handles += [mpl.lines.Line2D([], [], color='#D55E00', ls='', marker='.', label='expert')]
   figure.legend(handles=handles, loc='outside upper center', ncols=4)

@@ -19,6 +19,7 @@ from recon_tf.analysis.groups import (
 from recon_tf.analysis.plots import DPI
 from recon_tf.analysis.regions import expert_success
 from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.sections import Section, measured_sections
 from recon_tf.analysis.tables import Row, final_table, load_rliable
 from recon_tf.common.versions import read_starts, run_meta
 
@@ -38,6 +39,7 @@ def write_report(runs: list[RunFolder], folder: pathlib.Path, title: str) -> pat
     _runs(rows, scores),
     _traces(traces),
     _regions(regions),
+    *_measured(measured_sections(runs, folder)),
     _videos(groups),
     _commands(groups),
     _versions(runs),
@@ -182,6 +184,23 @@ def _regions(figures: dict[str, pathlib.Path]) -> str:
   ]
   return html.section('Explorer steps by region', *images, html.text(note, 'note'),
                       anchor='regions')  # fmt: skip
+
+
+def _measured(sections: list[Section]) -> list[str]:
+  """What evaluate.py and diagnose.py measured; a line each for what they did not."""
+  parts = []
+  for section in [x for x in sections if x.table.rows]:
+    table = section.table
+    images = [_figure(path, table.title) for path in section.figures.values()]
+    numbers = range(2, len(table.head))
+    rows = html.table(table.head, table.rows, numbers)
+    notes = html.text(' '.join(table.notes), 'note')
+    parts.append(html.section(table.title, rows, *images, notes, anchor=table.name))
+  missing = [x.table for x in sections if not x.table.rows]
+  if missing:
+    lines = [html.text(f'{x.title}: {x.missing.replace("`", "")}') for x in missing]
+    parts.append(html.section('Not measured yet', *lines, anchor='unmeasured'))
+  return parts
 
 
 def _videos(groups: list[Group]) -> str:

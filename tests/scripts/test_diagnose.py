@@ -6,7 +6,14 @@ import shutil
 import numpy as np
 import pytest
 
+from recon_tf.analysis import paper_diagnostics, paper_results
+from recon_tf.analysis.groups import group_runs
+from recon_tf.analysis.measured import measured
+from recon_tf.analysis.regions import REGIONS
+from recon_tf.analysis.runs import open_run
 from tests.run_fixtures import digests, refused, script, tiny_run
+from tests.written_measures import write_acquisition, write_gap, write_recoverability
+from tests.written_runs import make_run
 
 
 @pytest.fixture(scope='module')
@@ -41,6 +48,7 @@ def test_all_parts_twice(run):
   check_gap(numbers['gap'])
   check_recoverability(numbers['recoverability'])
   check_acquisition(numbers['acquisition'])
+  check_figures(run, numbers)
 
 
 def check_gap(found):
@@ -75,6 +83,33 @@ def check_acquisition(found):
   assert found['gain'] == pytest.approx(ends)
   assert found['gain_per_step'] == pytest.approx(ends / 180)
   assert len(found['interval_gains']) == 3
+
+
+def check_figures(run, numbers):
+  """Figures come from these files, and written ones of other tests have no key beyond them."""
+  (group,) = group_runs([open_run(run)])
+  for figure_of in (
+    paper_diagnostics.mechanism_figure,
+    paper_diagnostics.diagnostics_figure,
+    paper_diagnostics.deciles_figure,
+    paper_results.gap_figure,
+  ):
+    figure = figure_of([group])
+    assert not any('No data yet' in x.get_text() for axes in figure.axes for x in axes.texts)
+  other = make_run(home(run) / 'written')
+  write_gap(other, 1.0, 1.0, 1.0)
+  write_recoverability(other, [0.5] * 15)
+  write_acquisition(other, {0: 2.0, 10: 1.0})
+  for part, content in numbers.items():
+    within(measured(other, part), content)
+
+
+def within(written, real):
+  """Every key of the first is in the second, where both are dicts; regions may be unvisited."""
+  assert set(written) - set(REGIONS) <= set(real)
+  for key in set(written) & set(real):
+    if isinstance(written[key], dict):
+      within(written[key], real[key])
 
 
 @pytest.mark.slow

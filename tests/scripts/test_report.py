@@ -14,11 +14,20 @@ from PIL import Image
 from recon_tf.analysis.plots import COLORS
 from recon_tf.common.versions import record_meta
 from tests.run_fixtures import refused, script, tiny_run
+from tests.written_measures import (
+  write_acquisition,
+  write_gap,
+  write_recoverability,
+  write_robust,
+)
 from tests.written_runs import lines, make_run, walk
 
 CHROMIUM = next(filter(None, map(shutil.which, ('chromium', 'chromium-browser'))), None)
 TRACES = {'disc/expert': 0.6, 'disc/main': 0.4, 'gate/mean': 0.5, 'gate/delta': 0.45}
-SECTIONS = ('curves', 'table', 'runs', 'traces', 'regions', 'commands', 'versions')
+MEASURED = (
+  'robustness', 'gap', 'deciles', 'recoverability', 'acquisition', 'allocation', 'compute',
+)  # fmt: skip
+SECTIONS = ('curves', 'table', 'runs', 'traces', 'regions', *MEASURED, 'commands', 'versions')
 
 
 def browse(page, folder, *args):
@@ -67,6 +76,11 @@ def comparison(tmp_path_factory):
       )  # fmt: skip
       walk(run.path / 'train_episodes', [[0, 0], [1, 0.01], [1, 0.05], [1, 3]], [0, 0, 1, 1])
       record_meta(run.path)
+      if seed < 2:
+        write_robust(run, {'Clean': success, 'Noise': 0.2})
+        write_gap(run, 2 * success, 0.5, 0.004)
+        write_recoverability(run, [success] * 15)
+        write_acquisition(run, {0: 0.02, 1000: 0.01})
   return home
 
 
@@ -82,7 +96,8 @@ def test_page_has_every_part_and_needs_nothing_else(report):
   self_contained(text)
   for anchor in SECTIONS:
     assert f'id="{anchor}"' in text
-  for name in ('curves', 'final', 'clock', 'traces', 'regions', 'visits'):
+  names = ('curves', 'final', 'clock', 'traces', 'regions', 'visits')
+  for name in (*names, 'robustness', 'gap', 'deciles', 'mechanism', 'diagnostics'):
     assert (report.parent / f'{name}.png').stat().st_size > 1000
     assert (report.parent / f'{name}.svg').stat().st_size > 1000
   assert '--configs maze recon cpu state --task maze_pointmaze --seed 2' in text
@@ -90,6 +105,10 @@ def test_page_has_every_part_and_needs_nothing_else(report):
   assert '<td class="number">40.0</td>' in text
   assert '<td class="number">41.3</td>' in text
   assert 'Not all runs are finished' in text
+  # Means of two seeds, the pair's difference, and the paper's.
+  assert '<td class="number">25.0/85.0 (+60.0 pp)</td>' in text
+  assert '<td class="number">41.3/100.0 (+58.7 pp)</td>' in text
+  assert 'Not measured yet' not in text
   assert len(re.findall('[0-9a-f]{40}', text)) >= 1  # the commit
 
 
@@ -118,6 +137,14 @@ def test_results_are_small_files_and_one_page(comparison):
   assert re.search(r'\| `recon` \| .*unfinished.*\| 100\.0 \|', readme)
   assert readme.count('python scripts/train.py') == 6
   assert str(comparison) not in readme
+  assert '| maze_pointmaze | cmil/recon | 2/2 | 25.0/85.0 (+60.0 pp) |' in readme
+  for title in (
+    'World-model diagnostics',
+    'Recoverability',
+    'Acquisition gain',
+    'Compute overhead',
+  ):
+    assert f'## {title}' in readme
   for link in re.findall(r'\]\((figures/[^)]*)\)', readme):
     assert (folder / link).exists()
   runs = list(csv.DictReader(io.StringIO((folder / 'runs.csv').read_text())))
@@ -128,7 +155,10 @@ def test_results_are_small_files_and_one_page(comparison):
   assert {x['explorer_near'] for x in runs} == {'0.5'}
   evaluations = list(csv.DictReader(io.StringIO((folder / 'evaluations.csv').read_text())))
   assert len(evaluations) == 5 * 3 + 2
-  rows = json.loads((folder / 'table.json').read_text())['rows']
+  content = json.loads((folder / 'table.json').read_text())
+  rows = content['rows']
+  assert tuple(content['measured']) == MEASURED
+  assert content['measured']['robustness'][1][3] == '25.0'
   assert rows[0]['interval'][0] < 40 < rows[0]['interval'][1]
   assert [x['paper'] for x in rows] == [41.3, 100.0]
   size = sum(x.stat().st_size for x in folder.rglob('*') if x.is_file())
@@ -143,6 +173,8 @@ def test_a_run_that_has_only_begun(tmp_path):
   assert 'No run has been evaluated yet' in text
   assert 'Nothing was logged yet' in text
   assert 'No videos were recorded' in text
+  assert 'Not measured yet' in text
+  assert 'python scripts/evaluate.py RUN --robust' in text
 
 
 def test_folders_without_runs_are_refused(tmp_path):

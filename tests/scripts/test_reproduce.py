@@ -39,6 +39,7 @@ def test_list_has_every_entry_with_its_number_and_label(tmp_path):
     assert f'--{kind} {name} ' in result.stdout
     assert f'{kind} {number}, {figure.label}: {figure.title}' in result.stdout
     assert isinstance(number, int)
+    assert f'| `{name}` | {kind.capitalize()} {number} |' in (ROOT / 'README.md').read_text()
 
 
 def test_dry_names_what_is_missing_and_does_nothing(tmp_path):
