@@ -127,9 +127,9 @@ _COMPUTE: dict[str, tuple[Callable, Callable]] = {
   'all parameters': (lambda x: x.parameters, _MILLIONS),
   'explorer, % of all': (lambda x: x.explorer_share, lambda x: f'{x:.1f}'),
   'parameters in FP32, MiB': (
-    lambda x: x.parameters and 4 * x.parameters / MIB, lambda x: f'{x:.1f}'
+    lambda x: x.parameters and 4 * x.parameters / MIB, lambda x: f'{x:.3g}'
   ),
-  'checkpoint, MiB': (lambda x: x.checkpoint_mib, lambda x: f'{x:.1f}'),
+  'checkpoint, MiB': (lambda x: x.checkpoint_mib, lambda x: f'{x:.3g}'),
   'FPS': (lambda x: x.fps, lambda x: f'{x:.3f}'),
   'FPS, deviation': (lambda x: x.fps_std, lambda x: f'{x:.3f}'),
 }  # fmt: skip

@@ -197,7 +197,7 @@ def auroc_by_horizon(axes: Axes, found: Measured) -> None:
       axes.plot(results[0]['horizons'], mean, ms=3.5, **look, **form)
   axes.axhline(0.5, color='#999999', lw=1)
   axes.plot([], [], color='#444444', ls='--', lw=1, label='oracle: true distance')
-  axes.set(xlabel='imagination horizon H', ylabel='AUROC', ylim=(0, 1.03))
+  axes.set(xlabel='imagination horizon H', ylabel='AUROC', ylim=(0, 1.03), xticks=[1, 5, 10, 15])
 
 
 def _nanmean(values: np.ndarray) -> np.ndarray:

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from recon_tf import envs
-from recon_tf.analysis import heldout, probes, ranking, recoverability
+from recon_tf.analysis import gap, heldout, probes, ranking, recoverability
+from recon_tf.analysis.paper import load_paper
 from recon_tf.common import UserError, load_config
 from recon_tf.demos.make import attempt_seed
 from recon_tf.explorer import recovery_gate
@@ -32,6 +33,14 @@ def test_gates_of_one_imagination_are_the_explorers(agent, aggregate):
     expected = recovery_gate(agent.world_model.rssm, agent.disc, *args)
     np.testing.assert_allclose(gate, expected, rtol=1e-3)
   assert found.std() > 0
+
+
+def test_horizons_are_the_papers():
+  protocol = load_paper()['protocol']
+  assert protocol['recovery_steps'] == recoverability.STEPS
+  assert tuple(protocol['gate_horizons']) == recoverability.SHOWN
+  stated = [protocol['gap'][x] for x in ('discount', 'expert_horizon', 'replay_horizon')]
+  assert stated == [gap.GAMMA, gap.EXPERT_HORIZON, gap.REPLAY_HORIZON]
 
 
 def test_gates_keep_apart_what_float32_does_not():
