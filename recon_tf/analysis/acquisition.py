@@ -61,7 +61,8 @@ def gain(found: dict[int, float]) -> dict:
       'the acquisition gain needs two states of different online steps; give an older one with '
       '--before, or train with milestones (--keep_every) or a larger --keep.'
     )
-  values, passed = np.array([found[x] for x in steps]), np.diff(steps)
+  values = np.array([found[x] for x in steps])
+  falls = values[:-1] - values[1:]
   fall, online = float(values[0] - values[-1]), steps[-1] - steps[0]
   return {
     'steps': steps,
@@ -69,8 +70,8 @@ def gain(found: dict[int, float]) -> dict:
     'gain': fall,
     'online_steps': online,
     'gain_per_step': fall / online,
-    'interval_gains': (-np.diff(values)).tolist(),
-    'interval_gains_per_step': (-np.diff(values) / passed).tolist(),
+    'interval_gains': falls.tolist(),
+    'interval_gains_per_step': (falls / np.diff(steps)).tolist(),
   }
 
 
