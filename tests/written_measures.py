@@ -68,10 +68,10 @@ def write_recoverability(run: RunFolder, auroc: list[float | None], error: float
   write(run, 'recoverability', content)
 
 
-def write_acquisition(run: RunFolder, uncertainty: dict[int, float]) -> None:
+def write_acquisition(run: RunFolder, uncertainty: dict[int, float], **more) -> None:
   """U on the anchors by online step."""
   steps, values = list(uncertainty), list(uncertainty.values())
   fall, online = values[0] - values[-1], steps[-1] - steps[0]
   content = {'steps': steps, 'uncertainty': values, 'gain': fall, 'online_steps': online}
   content |= {'gain_per_step': fall / online, 'anchors': 500}
-  write(run, 'acquisition', {**_identity(run), **content})
+  write(run, 'acquisition', {**_identity(run), **content, **more})

@@ -69,7 +69,8 @@ def parameters(path: pathlib.Path) -> dict[str, int] | None:
       part, *rest = member.removesuffix('.npy').split('.')
       if part in sizes and not any(x.endswith('_opt') for x in rest):
         with archive.open(member) as file:
-          sizes[part] += int(np.prod(array_shape(file)))
+          shape = array_shape(file)
+        sizes[part] += int(np.prod(shape)) if shape else 0  # counters have none
   return {k: v for k, v in sizes.items() if v} if sizes['world_model'] else None
 
 

@@ -46,3 +46,13 @@ def mean_of(values: list[float | None]) -> float | None:
   """Mean over the seeds that have the value."""
   known = [x for x in values if x is not None]
   return float(np.mean(known)) if known else None
+
+
+def anchors_differ(found: list[tuple[Group, list[dict]]]) -> list[str]:
+  """Settings in which runs of one seed were measured on different anchors, so do not compare."""
+  seen = {}
+  for group, results in found:
+    for x in results:
+      if 'anchor_digest' in x:
+        seen.setdefault((group.setting, x['seed']), set()).add(x['anchor_digest'])
+  return list(dict.fromkeys(setting for (setting, _), digests in seen.items() if len(digests) > 1))

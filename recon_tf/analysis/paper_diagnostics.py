@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from recon_tf.analysis import plots
 from recon_tf.analysis.groups import Group
-from recon_tf.analysis.measured import command_line, with_data
+from recon_tf.analysis.measured import anchors_differ, command_line, with_data
 from recon_tf.analysis.panels import (
   LABELS,
   SHORT,
@@ -217,7 +217,8 @@ def fall_of_uncertainty(axes: Axes, found: Measured) -> None:
       axes.plot(x['steps'], fall, lw=1.5, ms=4, **look, label=label)
       label = None
   axes.axhline(0, color='#999999', lw=1)
-  axes.set(xlabel='online steps', ylabel='ΔU × 1000')
+  mixed = '\nnot the same anchors: do not compare' if anchors_differ(found) else ''
+  axes.set(xlabel=f'online steps{mixed}', ylabel='ΔU × 1000')
 
 
 def gain_by_step(axes: Axes, found: Measured) -> None:

@@ -2,7 +2,7 @@
 
 from recon_tf.analysis import regions
 from recon_tf.analysis.groups import Group
-from recon_tf.analysis.measured import mean_of, with_data
+from recon_tf.analysis.measured import anchors_differ, mean_of, with_data
 from recon_tf.analysis.texts import Table, digits, fixed, make_table
 
 
@@ -38,7 +38,8 @@ def recoverability_table(groups: list[Group]) -> Table:
 def acquisition_table(groups: list[Group]) -> Table:
   """Fall of U on fixed anchors, in all and by online step."""
   rows = []
-  for group, results in with_data(groups, 'acquisition'):
+  found = with_data(groups, 'acquisition')
+  for group, results in found:
     mean = lambda pick, results=results: mean_of([pick(x) for x in results])
     ends = [mean(lambda x, i=i: 1000 * x['uncertainty'][i]) for i in (0, -1)]
     steps = f'{mean(lambda x: x["steps"][0]):.0f} to {mean(lambda x: x["steps"][-1]):.0f}'
@@ -51,6 +52,9 @@ def acquisition_table(groups: list[Group]) -> Table:
   notes = [
     'Methods compare only on the same anchors: give those of one run to the others with --anchors.',
     'The paper prints no numbers of its figure.',
+  ]
+  notes += [
+    f'These are on different anchors and do not compare: {x}.' for x in anchors_differ(found)
   ]
   return make_table('acquisition', 'Acquisition gain', head, rows, notes, 'acquisition')
 

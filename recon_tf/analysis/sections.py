@@ -5,19 +5,25 @@ import pathlib
 
 from recon_tf.analysis import paper_diagnostics, paper_results
 from recon_tf.analysis.groups import group_runs
+from recon_tf.analysis.measured import measured
 from recon_tf.analysis.panels import save_variants
+from recon_tf.analysis.paper import PAIR
 from recon_tf.analysis.paper_tables import all_tables
 from recon_tf.analysis.runs import RunFolder
 from recon_tf.analysis.texts import Table
 
-# Figures by table; steps by region have theirs in every report.
+# Name, methods, measurement and function of each table's figure; steps by region have theirs
+# in every report.
 FIGURES = {
-  'robustness': ('robustness', paper_results.robustness_figure),
-  'gap': ('gap', paper_results.gap_figure),
-  'deciles': ('deciles', paper_diagnostics.deciles_figure),
-  'recoverability': ('mechanism', paper_diagnostics.mechanism_figure),
-  'acquisition': ('diagnostics', paper_diagnostics.diagnostics_figure),
-}
+  'robustness': ('robustness', PAIR, 'robust', paper_results.robustness_figure),
+  'gap': ('gap', PAIR, 'gap', paper_results.gap_figure),
+  'deciles': ('deciles', PAIR, 'gap', paper_diagnostics.deciles_figure),
+  'recoverability': ('mechanism', PAIR, 'recoverability', paper_diagnostics.mechanism_figure),
+  'acquisition': (
+    'diagnostics', paper_diagnostics.COLLECTORS, 'acquisition',
+    paper_diagnostics.diagnostics_figure,
+  ),
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,8 +39,9 @@ def measured_sections(runs: list[RunFolder], folder: pathlib.Path) -> list[Secti
   sections = []
   for table in all_tables(group_runs(runs)):
     figures = {}
-    if table.rows and table.name in FIGURES:
-      name, figure_of = FIGURES[table.name]
-      figures = save_variants(name, figure_of, runs, folder)
+    if table.name in FIGURES:
+      name, methods, part, figure_of = FIGURES[table.name]
+      if any(measured(x, part) for x in runs if x.method in methods):
+        figures = save_variants(name, figure_of, runs, folder)
     sections.append(Section(table, figures))
   return sections

@@ -63,6 +63,18 @@ def test_recoverability_and_acquisition(tmp_path):
   assert row == ('maze_pointmaze', 'recon', '2', '500', '0 to 1000', '20', '9', '11', '11')
 
 
+def test_gains_on_different_anchors_are_named(tmp_path):
+  for method in ('cmil', 'recon'):
+    same, other = (make_run(tmp_path, method, seed) for seed in (0, 1))
+    write_acquisition(same, {0: 0.02, 10: 0.01}, anchor_digest='a')
+    if method == 'cmil':
+      write_acquisition(other, {0: 0.02, 10: 0.01}, anchor_digest='b')
+  # Seeds may have anchors of their own, methods with one seed may not.
+  assert not any('different' in x for x in tables(tmp_path)['acquisition'].notes)
+  write_acquisition(other, {0: 0.02, 10: 0.01}, anchor_digest='c')
+  assert 'do not compare: maze_pointmaze' in tables(tmp_path)['acquisition'].notes[-1]
+
+
 def test_a_run_without_held_out_episodes_lacks_only_those(tmp_path):
   run = make_run(tmp_path, 'cmil', task='gym_Robot-v0')
   write(run, 'gap', {'replay': {'gap': 0.25, 'uncertainty': 0.1}, 'left_out': {'expert': 'gone'}})

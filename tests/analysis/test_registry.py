@@ -10,6 +10,7 @@ from recon_tf.analysis import paper_curves, paper_diagnostics, paper_results
 from recon_tf.analysis.groups import group_runs
 from recon_tf.analysis.registry import FIGURES
 from recon_tf.analysis.runs import find_runs
+from recon_tf.analysis.sections import measured_sections
 from recon_tf.common.config import presets
 from recon_tf.envs import TASKS
 from tests.written_measures import (
@@ -134,6 +135,16 @@ def test_diagnostics_draw_the_numbers_of_the_files(groups):
   assert gain.patches[0].get_height() == pytest.approx(10)  # 0.01 in 1000 steps, in millionths
   regions = paper_diagnostics.mechanism_figure(groups).axes[0]
   np.testing.assert_allclose([x.get_height() for x in regions.patches], [2, 3, 6])
+
+
+def test_sections_have_figures_only_where_there_is_something_to_draw(tmp_path):
+  write_robust(make_run(tmp_path / 'runs', 'bc'), {'Clean': 0.5})
+  write_gap(make_run(tmp_path / 'runs', 'recon'), 1.0, 1.0, 1.0)
+  sections = {x.table.name: x for x in measured_sections(find_runs(tmp_path / 'runs'), tmp_path)}
+  assert sections['robustness'].table.rows
+  assert not sections['robustness'].figures
+  assert set(sections['gap'].figures) == {'gap'}
+  assert not sections['acquisition'].table.rows
 
 
 def test_names_of_the_paper_are_in_the_registry_once():
