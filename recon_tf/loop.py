@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import re
 import time
 
 import numpy as np
@@ -20,21 +19,17 @@ from recon_tf.common import (
   Every,
   JSONLOutput,
   Logger,
+  Milestones,
   Replay,
   TensorBoardOutput,
   TerminalOutput,
   UserError,
 )
 from recon_tf.common.episodes import load_folder
+from recon_tf.common.folders import check_settings, finished, run_folder
 from recon_tf.common.versions import record_meta
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
-
-# Keys that may change when a run goes on: they steer how long it runs and what it shows.
-FREE = (
-  'logdir', 'tasks', 'steps', 'eval_every', 'eval_episodes', 'eval_final', 'video_every', 'keep',
-  'threads', 'piece', 'demos', 'replay.memory',
-)  # fmt: skip
 
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
 ESSENTIALS = (
@@ -46,12 +41,10 @@ ESSENTIALS = (
 def train(config: Config) -> dict:
   """Trains config.task to the end, or goes on where a killed run was; returns the evaluation."""
   folder = run_folder(config)
-  final = folder / 'eval' / 'final.json'
-  if final.exists():
-    result = json.loads(final.read_text())
-    if result['step'] >= config.steps:
-      print(f'{folder} is finished already.')
-      return result
+  result = finished(config, folder)
+  if result:
+    print(f'{folder} is finished already.')
+    return result
   prepare_tensorflow(config)
   run = Run(config, folder)
   try:
@@ -60,12 +53,6 @@ def train(config: Config) -> dict:
     return run.finish()
   finally:
     run.close()
-
-
-def run_folder(config: Config) -> pathlib.Path:
-  """logdir/<task>/<method>/<seed>."""
-  task = re.sub('[/:]', '-', config.task)  # as in gym_package:Robot-v0
-  return pathlib.Path(config.logdir) / task / config.method / str(config.seed)
 
 
 class Run:
@@ -97,6 +84,7 @@ class Run:
       folder / 'train_episodes', config.replay.capacity, config.replay.memory, config.seed
     )
     self.checkpoint = Checkpoint(folder / 'checkpoints', config.keep)
+    self.milestones = Milestones(folder / 'milestones', config.keep_every)
     self.should_eval = Every(config.eval_every)
     self.should_video = Every(config.video_every)
     length = self.envs[0].length
@@ -106,6 +94,7 @@ class Run:
     self.driver.on_episode(self._on_episode)
     self.driver.on_drop(self._on_drop)
     resumed = self._restore()
+    self.milestones.forget_after(self.step)
     outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}')]
     outputs.append(JSONLOutput(folder, -1 if resumed is None else resumed))
     outputs.append(TensorBoardOutput(folder, ESSENTIALS))
@@ -147,10 +136,13 @@ class Run:
   def interact(self) -> None:
     """Whole episodes until the budget is spent; between them nothing is in the air."""
     self._evaluate_if_due()
+    if self.step == 0:  # a resumed run may count steps that it has not learned from yet
+      self._keep_milestone()
     while self.step < self.config.steps:
       self.driver(self._policy, len(self.envs))
       self._write()
       self._evaluate_if_due()
+      self._keep_milestone()
       self._save()
 
   def finish(self) -> dict:
@@ -271,6 +263,11 @@ class Run:
     number = int(self.step) + int(self.agent.updates.numpy())
     self.checkpoint.save(number, self.agent.state(), meta)
 
+  def _keep_milestone(self) -> None:
+    if self.milestones.due(self.step):
+      meta = {'updates': int(self.agent.updates.numpy())}
+      self.milestones.save(int(self.step), self.agent.weights(), meta)
+
   def _restore(self) -> int | None:
     """Goes back to the newest checkpoint; returns its step."""
     found = self.checkpoint.load()
@@ -304,21 +301,12 @@ def prepare_tensorflow(config: Config) -> None:
 
 def prepare_folder(config: Config, folder: pathlib.Path) -> None:
   """Saves the config; a folder that holds a run with other settings is refused."""
-  path = folder / 'config.yaml'
   try:
     folder.mkdir(parents=True, exist_ok=True)
   except OSError as error:
     raise UserError(f"Cannot write to '{folder}': {error.strerror}; set --logdir.") from error
-  if path.exists():
-    old = Config.load(path).flat
-    changed = [k for k, v in config.flat.items() if k not in FREE and k in old and old[k] != v]
-    if changed:
-      key = changed[0]
-      raise UserError(
-        f"'{folder}' holds a run with {key} = {old[key]}, not {config.flat[key]}; set another "
-        f'--logdir, or remove that folder to start anew.'
-      )
-  config.save(path)
+  check_settings(config, folder)
+  config.save(folder / 'config.yaml')
 
 
 def load_demos(config: Config) -> Replay:

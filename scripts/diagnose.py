@@ -15,21 +15,27 @@ from recon_tf.analysis.runs import RunFolder
 from recon_tf.common import UserError, cache
 
 PARTS = ('gap', 'recoverability', 'acquisition')
+EXTRA = ('anchors',)  # only where asked for
 STAGES = ('1', '2', '3', '4', '5')
 
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   add_runs(parser)
-  parser.add_argument('--what', nargs='+', choices=PARTS, help='parts to do; all by default')
+  parser.add_argument(
+    '--what', nargs='+', choices=(*PARTS, *EXTRA), help='parts; all but anchors by default'
+  )
   parser.add_argument(
     '--stage', nargs='+', choices=(*STAGES, 'all'), help='stages of a run that does not learn'
   )
   parser.add_argument(
     '--tube', type=float, default=0, help='recovered within this distance; 0: 0.1'
   )
-  parser.add_argument('--anchors', default='', help='anchor episodes of another run')
-  parser.add_argument('--before', default='', help='older checkpoint for the acquisition gain')
+  parser.add_argument(
+    '--anchors', nargs='+', default=[], metavar='FOLDER',
+    help='anchor episodes of runs that are compared, RUN/diagnose/anchors each',
+  )  # fmt: skip
+  parser.add_argument('--before', default='', help='one more, older state for the acquisition gain')
   args = parser.parse_args()
   if args.tube < 0:
     raise UserError(f'--tube is {args.tube}; a distance above 0 is needed.')
@@ -60,8 +66,8 @@ def diagnose_run(run: RunFolder, args: argparse.Namespace) -> dict:
 
 
 def part(name: str, loaded, args: argparse.Namespace) -> dict:
-  """One of PARTS: diagnose/NAME.json and a figure."""
-  from recon_tf.analysis import gap, recoverability
+  """One of PARTS or EXTRA: diagnose/NAME.json and a figure."""
+  from recon_tf.analysis import acquisition, gap, recoverability
 
   folder = loaded.run.path / 'diagnose'
   if name == 'gap':
@@ -70,9 +76,12 @@ def part(name: str, loaded, args: argparse.Namespace) -> dict:
   elif name == 'recoverability':
     result = recoverability.diagnose(loaded, args.tube or recoverability.TUBE)
     lines, draw = recoverability.lines(result), recoverability.draw
+  elif name == 'acquisition':
+    result = acquisition.diagnose(loaded, args.anchors, args.before)
+    lines, draw = acquisition.lines(result), None
   else:
-    result = recoverability.acquisition(loaded, args.anchors, args.before)
-    lines, draw = recoverability.acquisition_lines(result), None
+    result = {'step': loaded.meta['step'], 'episodes': len(acquisition.ensure_anchors(loaded))}
+    lines, draw = [f'{result["episodes"]} episodes of the main policy'], None
   print('\n'.join(f'  {x}' for x in lines))
   write(folder / f'{name}.json', result)
   if draw:

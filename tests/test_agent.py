@@ -259,6 +259,24 @@ def test_half_precision_trains():
   assert all(v.dtype in (np.float32, np.int32) for v in agent.state().values())
 
 
+def test_weights_come_back_without_the_optimizers():
+  agent = fixtures.shared_agent(eager=True)
+  old, first = agent.weights(), agent.state()
+  assert not any('_opt' in k for k in old)
+  assert {k.split('.')[0] for k in old} >= {'world_model', 'disc', 'main', 'explorer', 'delta'}
+  agent.train(*fixtures.batches())
+  trained = agent.state()
+  agent.restore_weights(old)
+  assert fixtures.different(agent.weights(), old) == set()
+  moved = fixtures.different(agent.state(), first)
+  assert moved
+  assert all('_opt.' in k for k in moved)
+  agent.restore_weights(trained)  # a whole checkpoint serves too
+  assert fixtures.different(agent.state(), trained) == set()
+  with pytest.raises(UserError, match='does not fit'):
+    agent.restore_weights({k: v for k, v in old.items() if k != 'delta'})
+
+
 @pytest.mark.slow
 def test_two_devices_share_a_batch_and_stay_equal():
   program = pathlib.Path(__file__).with_name('replicas_program.py')

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recon_tf import loop
-from recon_tf.common import Checkpoint, UserError
+from recon_tf.common import Checkpoint, Milestones, UserError, load_checkpoint
 from recon_tf.common.npz import read_npz
 from tests import loop_fixtures as fixtures
 
@@ -41,11 +41,12 @@ def assert_same_arrays(first, second):
 
 @pytest.fixture(scope='module')
 def finished(demos, tmp_path_factory):
-  """A run to 80 steps, and one to 40 that went on to 80."""
+  """A run to 80 steps, and one to 40 that went on to 80; both with milestones."""
   folders = {}
   for name, targets in (('whole', [80]), ('resumed', [40, 80])):
     for steps in targets:
-      config = fixtures.run_config(tmp_path_factory.getbasetemp() / name, demos, steps=steps)
+      places = (tmp_path_factory.getbasetemp() / name, demos)
+      config = fixtures.run_config(*places, steps=steps, keep_every=30)
       result = loop.train(config)
       assert result['step'] == steps
     folders[name] = loop.run_folder(config)
@@ -71,12 +72,28 @@ def test_resumed_run_is_the_whole_run_bit_for_bit(finished):
 
 
 @pytest.mark.slow
+def test_milestones_are_the_states_of_their_steps_without_optimizers(finished):
+  kept = [Milestones(finished[x] / 'milestones', 30).paths() for x in ('whole', 'resumed')]
+  for paths in zip(*kept, strict=True):
+    (arrays, meta), (others, other_meta) = map(load_checkpoint, paths)
+    assert meta == other_meta
+    assert_same_arrays(arrays, others)
+  steps = [load_checkpoint(x)[1]['step'] for x in kept[0]]
+  assert steps == [0, 40, 60]  # episodes have 20 steps
+  assert meta['updates'] == int(arrays['updates']) == 3 + (60 - 20) // 10
+  # The checkpoint before the last one is of the same step.
+  whole, _ = load_checkpoint(sorted((finished['whole'] / 'checkpoints').iterdir())[0])
+  assert_same_arrays(arrays, {k: v for k, v in whole.items() if '_opt.' not in k})
+  assert len(arrays) < len(whole)
+
+
+@pytest.mark.slow
 def test_run_folder_has_what_tools_rely_on(finished):
   folder = finished['whole']
   assert folder.parts[-3:] == ('maze_umaze', 'recon', '0')
   names = {x.name for x in folder.iterdir() if not x.name.startswith('events.')}
   files = {'config.yaml', 'meta.json', 'metrics.jsonl'}
-  assert names == {*files, 'train_episodes', 'checkpoints', 'eval'}
+  assert names == {*files, 'train_episodes', 'checkpoints', 'milestones', 'eval'}
   assert list(folder.glob('events.*'))
   assert {x.name for x in (folder / 'eval').iterdir()} == {
     '000000000.json', '000000040.json', '000000080.json', 'final.json',
@@ -120,7 +137,7 @@ def test_other_settings_are_refused_in_an_old_folder(finished, demos):
 def test_loss_that_is_not_finite_stops_the_run(finished, demos):
   """Named with its step; what was saved before is untouched and goes on."""
   folder = finished['resumed']
-  config = fixtures.run_config(folder.parents[2], demos, steps=120)
+  config = fixtures.run_config(folder.parents[2], demos, steps=120, keep_every=0)
   files = {x: x.read_bytes() for x in (folder / 'checkpoints').iterdir()}
   run = loop.Run(config, folder)
   try:

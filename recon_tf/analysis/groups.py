@@ -10,7 +10,10 @@ from recon_tf.analysis.runs import RunFolder
 
 ORDER = ('bc', 'dadac', 'vmail', 'cmil', 'iqmpc', 'no_recovery', 'recon')
 # Keys that may differ inside of a group without making its runs incomparable.
-FREE = ('seed', 'logdir', 'tasks', 'demos', 'threads', 'keep', 'replay.memory', 'video_every')
+FREE = (
+  'seed', 'logdir', 'tasks', 'demos', 'threads', 'keep', 'keep_every', 'replay.memory',
+  'video_every',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

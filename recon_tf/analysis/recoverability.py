@@ -1,4 +1,4 @@
-"""Does the gate tell from where the main policy returns? And what did online steps teach the model?
+"""Does the gate tell from where the main policy returns?
 
 Candidates are real states off the expert's path (probes.py), the same for every method. From each
 the simulator is set to exactly that state and the main policy acts for 15 real steps: it recovers
@@ -15,17 +15,12 @@ from recon_tf.analysis import heldout, probes, regions
 from recon_tf.analysis.gap import Model
 from recon_tf.analysis.ranking import auroc
 from recon_tf.analysis.trained import Trained
-from recon_tf.common.checkpoint import Checkpoint, load_checkpoint
-from recon_tf.common.driver import Driver
-from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
-from recon_tf.common.npz import UNREADABLE, write_npz
 
 STEPS = 15  # real steps in which to recover, and the longest imagination
 SHOWN = (5, 15)  # horizons of the calibration plot
 BINS = 10
 TUBE = regions.NEAR  # what is near the expert's states counts as back
-ANCHOR_SEED, ANCHOR_EPISODES = 33_000, 5
 
 
 def gate_scores(agent, state: dict[str, tf.Tensor], horizon: int = STEPS) -> np.ndarray:
@@ -145,87 +140,6 @@ def _rounded(value: float) -> float | None:
   return round(value, 6) if np.isfinite(value) else None
 
 
-# Acquisition
-
-
-def acquisition(trained: Trained, anchors: str = '', before: str = '') -> dict:
-  """U on fixed anchors under every checkpoint, and its fall an online step: Delta U_A / Delta N.
-
-  Anchors are transitions of the main policy, recorded once and kept; methods are compared on the
-  anchors of one of them. `before` names a checkpoint from earlier in the run.
-  """
-  run, agent, model = trained.run, trained.agent, Model(trained.agent)
-  episodes = anchor_episodes(trained, anchors)
-  paths = Checkpoint(run.path / 'checkpoints').paths()
-  found = {}
-  newest = agent.state()
-  try:
-    for path in [pathlib.Path(before), *paths] if before else paths:
-      step, arrays = _load(path, strict=bool(before) and path == pathlib.Path(before))
-      if step is not None:
-        agent.restore(arrays)
-        found[step] = mean_uncertainty(model, episodes)
-  finally:
-    agent.restore(newest)
-  return {'task': run.task, 'method': run.method, 'seed': run.seed, **gain(found),
-          'anchors': sum(len(x['action']) - 1 for x in episodes)}  # fmt: skip
-
-
-def gain(found: dict[int, float]) -> dict:
-  """Delta U_A = U before - U after, and R = Delta U_A / Delta N, from U by online step."""
-  steps = sorted(found)
-  if len(steps) < 2:
-    raise UserError(
-      'the acquisition gain needs two checkpoints of different online steps; give an older one '
-      'with --before, or train with a larger --keep.'
-    )
-  fall, online = found[steps[0]] - found[steps[-1]], steps[-1] - steps[0]
-  return {
-    'steps': steps,
-    'uncertainty': [found[x] for x in steps],
-    'gain': fall,
-    'online_steps': online,
-    'gain_per_step': fall / online,
-  }
-
-
-def mean_uncertainty(model: Model, episodes: list[Episode]) -> float:
-  """U_A: mean of U(s, a) over all transitions of the anchors."""
-  return float(np.concatenate([x['uncertainty'][1:] for x in model.filter(episodes)]).mean())
-
-
-def anchor_episodes(trained: Trained, folder: str = '') -> list[Episode]:
-  """The anchors in a folder, by default those of the run, which are recorded if missing."""
-  own = trained.run.path / 'diagnose' / 'anchors'
-  place = pathlib.Path(folder) if folder else own
-  paths = sorted(place.glob('*.npz'))
-  if folder and not paths:
-    raise UserError(f"--anchors: '{folder}' holds no episodes.")
-  if len(paths) < ANCHOR_EPISODES and not folder:
-    paths = _record(trained, own)
-  try:
-    return [load_episode(x, tuple(trained.run.config.env.size)) for x in paths]
-  except UserError as error:
-    raise UserError(f'--anchors: {error}') from error
-
-
-def _record(trained: Trained, folder: pathlib.Path) -> list[pathlib.Path]:
-  episodes, driver = [], Driver([trained.env], ANCHOR_SEED)
-  driver.on_episode(lambda episode, _: episodes.append(episode))
-  driver(lambda obs, state: trained.agent.policy(obs, state, 'eval'), ANCHOR_EPISODES)
-  return [write_npz(folder / f'{i:03d}.npz', x, compress=True) for i, x in enumerate(episodes)]
-
-
-def _load(path: pathlib.Path, strict: bool) -> tuple[int | None, dict]:
-  try:
-    arrays, meta = load_checkpoint(path)
-    return int(meta['step']), arrays
-  except UNREADABLE as error:
-    if strict:
-      raise UserError(f"--before: '{path}' is no readable checkpoint ({error}).") from error
-    return None, {}
-
-
 # Output
 
 
@@ -243,18 +157,6 @@ def lines(result: dict) -> list[str]:
   for h, x in result['calibration'].items():
     text.append(f'calibration error of G at horizon {h}: {x["error"]:.3f}')
   return text
-
-
-def acquisition_lines(result: dict) -> list[str]:
-  first, *_, last = zip(result['steps'], result['uncertainty'], strict=True)
-  near = 'the checkpoints are close together, so this is mostly noise; see --before and --keep'
-  return [
-    f'U on {result["anchors"]} anchor transitions: {1000 * first[1]:.3f}e-3 at step {first[0]}, '
-    f'{1000 * last[1]:.3f}e-3 at step {last[0]}',
-    f'gain {result["gain"]:.3e} in {result["online_steps"]} online steps, '
-    f'{result["gain_per_step"]:.3e} a step',
-    *([near] if 10 * result['online_steps'] < last[0] else []),
-  ]
 
 
 def draw(result: dict, folder: pathlib.Path) -> None:

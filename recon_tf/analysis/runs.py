@@ -8,6 +8,7 @@ import numpy as np
 
 from recon_tf.common.config import Config, load_config
 from recon_tf.common.errors import UserError
+from recon_tf.common.folders import read_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,11 +90,3 @@ def read_lines(path: pathlib.Path) -> list[dict]:
     except json.JSONDecodeError:
       continue
   return [x for x in records if isinstance(x, dict) and 'step' in x]
-
-
-def read_json(path: pathlib.Path) -> dict | None:
-  """A JSON object, None if it is missing or half-written."""
-  try:
-    return json.loads(path.read_text())
-  except (OSError, json.JSONDecodeError):
-    return None

@@ -12,7 +12,7 @@ EXPORTS = {
   'replay': ('Replay',),
   'episodes': ('save_episode', 'load_episode', 'load_folder', 'episode_files'),
   'logger': ('Logger', 'Progress', 'TerminalOutput', 'JSONLOutput', 'TensorBoardOutput'),
-  'checkpoint': ('Checkpoint', 'load_checkpoint'),
+  'checkpoint': ('Checkpoint', 'Milestones', 'load_checkpoint'),
 }
 MODULES = {name: module for module, names in EXPORTS.items() for name in names}
 

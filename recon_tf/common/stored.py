@@ -21,8 +21,19 @@ class Stored(tfutils.Module):
   def state(self) -> dict[str, np.ndarray]:
     return {k: v.numpy() for k, v in self.named.items()}
 
+  def weights(self) -> dict[str, np.ndarray]:
+    """All that acting and looking back need: the state without the optimizers."""
+    return {k: v.numpy() for k, v in self.named.items() if not of_optimizer(k)}
+
   def restore(self, arrays: dict[str, np.ndarray]) -> None:
-    named = self.named
+    self._assign(self.named, arrays)
+
+  def restore_weights(self, arrays: dict[str, np.ndarray]) -> None:
+    """Takes weights back from those or from a whole state; the optimizers stay as they are."""
+    named = {k: v for k, v in self.named.items() if not of_optimizer(k)}
+    self._assign(named, {k: v for k, v in arrays.items() if not of_optimizer(k)})
+
+  def _assign(self, named: dict[str, tf.Variable], arrays: dict[str, np.ndarray]) -> None:
     wrong = sorted(set(named) ^ set(arrays))
     wrong = wrong or [k for k in named if tuple(named[k].shape) != arrays[k].shape]
     if wrong:
@@ -38,3 +49,8 @@ class Stored(tfutils.Module):
 
   def load(self, path: str | pathlib.Path) -> None:
     self.restore(read_npz(path))
+
+
+def of_optimizer(name: str) -> bool:
+  """Optimizers are attributes called *_opt, such as main.actor_opt.first.0."""
+  return any(x.endswith('_opt') for x in name.split('.'))

@@ -65,15 +65,6 @@ def test_calibration_by_hand():
   assert found['error'] == pytest.approx((2 * 0.47 + 2 * 0.43 + 1 * 1.0) / 5)
 
 
-def test_acquisition_gain_by_hand():
-  found = recoverability.gain({300: 0.02, 100: 0.05, 200: 0.04})
-  assert found['steps'] == [100, 200, 300]
-  assert found['gain'] == pytest.approx(0.03)
-  assert found['gain_per_step'] == pytest.approx(0.03 / 200)
-  with pytest.raises(UserError, match='--before'):
-    recoverability.gain({300: 0.02})
-
-
 @pytest.fixture(scope='module')
 def maze():
   config = load_config('maze', 'state').update({'env.length': 60, 'env.maze.repeat': 8})

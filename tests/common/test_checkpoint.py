@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from recon_tf.common.checkpoint import Checkpoint
+from recon_tf.common.checkpoint import Checkpoint, Milestones, load_checkpoint
 from recon_tf.common.errors import UserError
 
 # A program of its own finds the package where this one did.
@@ -55,6 +55,43 @@ def test_unreadable_newest_is_reported_and_the_previous_used(tmp_path, capsys):
   # The run goes on from 1 and its next checkpoint may not be outlived by the broken one.
   checkpoint.save(1, {'x': np.zeros(3)}, {})
   assert [int(x.stem) for x in checkpoint.paths()] == [1]
+
+
+def kept(milestones, steps):
+  """The steps of the files after a run that ends episodes at these steps."""
+  for step in steps:
+    if milestones.due(step):
+      milestones.save(step, {'x': np.array(step)}, {'updates': 2 * step})
+  return [int(x.stem) for x in milestones.paths()]
+
+
+def test_milestones_are_the_first_states_after_every_so_many_steps(tmp_path):
+  episodes = [0, 40, 90, 130, 180, 310, 320]
+  assert kept(Milestones(tmp_path / 'a', 100), episodes) == [0, 130, 310]
+  assert kept(Milestones(tmp_path / 'none', 0), episodes) == []
+  assert not (tmp_path / 'none').exists()
+  arrays, meta = load_checkpoint(Milestones(tmp_path / 'a', 100).paths()[1])
+  assert meta == {'step': 130, 'updates': 260}
+  assert int(arrays['x']) == 130
+  # Another object, as in a resumed run, goes on where the first was, and may keep more.
+  assert kept(Milestones(tmp_path / 'a', 100), [320, 390, 410]) == [0, 130, 310, 410]
+  assert kept(Milestones(tmp_path / 'a', 50), [420, 440, 460]) == [0, 130, 310, 410, 460]
+
+
+def test_milestones_of_a_future_that_was_given_up_are_replaced(tmp_path):
+  milestones = Milestones(tmp_path, 100)
+  kept(milestones, [0, 100, 200, 300])
+  milestones.forget_after(190)
+  assert kept(milestones, [190, 210]) == [0, 100, 210]
+
+
+def test_half_written_milestone_is_none(tmp_path):
+  milestones = Milestones(tmp_path, 100)
+  kept(milestones, [0])
+  (tmp_path / '.writing-1-000000000100.npz').write_bytes(b'half')
+  assert milestones.due(100)
+  assert kept(milestones, [100]) == [0, 100]
+  assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_objects_are_refused(tmp_path):

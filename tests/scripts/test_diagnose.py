@@ -18,7 +18,8 @@ from tests.written_runs import make_run
 
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
-  return tiny_run(tmp_path_factory.mktemp('diagnose'))
+  """With three episodes of 60 steps, and a milestone before and after each."""
+  return tiny_run(tmp_path_factory.mktemp('diagnose'), keep=1, keep_every=50)
 
 
 def home(run):
@@ -81,6 +82,7 @@ def check_acquisition(found):
   ends = found['uncertainty'][0] - found['uncertainty'][-1]
   assert found['gain'] == pytest.approx(ends)
   assert found['gain_per_step'] == pytest.approx(ends / 180)
+  assert len(found['interval_gains']) == 3
 
 
 def check_figures(run, numbers):
@@ -113,18 +115,25 @@ def within(written, real):
 @pytest.mark.slow
 def test_anchors_and_older_checkpoints_of_choice(run, tmp_path):
   copy = tmp_path / 'run'
-  shutil.copytree(run, copy, ignore=shutil.ignore_patterns('diagnose'))
-  first, *_, last = sorted((copy / 'checkpoints').iterdir())
-  old = first.rename(tmp_path / 'old.npz')
-  for path in (copy / 'checkpoints').iterdir():
-    if path != last:
-      path.unlink()
+  shutil.copytree(run, copy, ignore=shutil.ignore_patterns('diagnose', 'milestones'))
+  (old, *_) = sorted((run / 'milestones').iterdir())
   alone = script('diagnose', copy, '--what', 'acquisition', cwd=home(run))
   refused(alone, copy, '--before')
   result = script('diagnose', copy, '--what', 'acquisition', '--before', old, cwd=home(run))
   assert result.returncode == 0, result.stderr
   found = json.loads((copy / 'diagnose' / 'acquisition.json').read_text())
   assert found['online_steps'] == 180
+  # On the anchors of two runs, here one and the same twice, the means are as before.
+  other = copy.with_name('other')
+  shutil.copytree(copy, other)
+  folders = [x / 'diagnose' / 'anchors' for x in (copy, other)]
+  flags = ('--what', 'acquisition', '--before', old, '--anchors', *folders)
+  result = script('diagnose', copy, *flags, cwd=home(run))
+  assert result.returncode == 0, result.stderr
+  both = json.loads((copy / 'diagnose' / 'acquisition.json').read_text())
+  assert both['anchors'] == 2 * found['anchors']
+  assert both['uncertainty'] == pytest.approx(found['uncertainty'], rel=1e-4)
+  assert both['anchor_digest'] != found['anchor_digest']
   refused(
     script('diagnose', copy, '--what', 'acquisition', '--before', tmp_path, cwd=home(run)),
     '--before',
@@ -141,6 +150,40 @@ def test_bad_input(tmp_path):
   result = script('diagnose', tmp_path, '--stage', '6', cwd=tmp_path)
   assert result.returncode == 2
   assert "'6'" in result.stderr
+
+
+@pytest.mark.slow
+def test_runs_without_checkpoints_of_other_tasks_and_versions(run, tmp_path):
+  """What is wrong with each is said in a line of its own."""
+  broken = {}
+  for name in ('empty', 'half', 'other', 'older'):
+    broken[name] = tmp_path / 'runs' / name
+    shutil.copytree(run, broken[name], ignore=shutil.ignore_patterns('diagnose', 'milestones'))
+  shutil.rmtree(broken['empty'] / 'checkpoints')
+  for path in (broken['half'] / 'checkpoints').iterdir():
+    path.write_bytes(path.read_bytes()[:5000])
+  change(broken['other'], 'task: maze_umaze', 'task: dmc_hopper_stand')
+  change(broken['older'], 'task: maze_umaze', 'task: maze_umaze\nold_key: 3')
+  result = script('diagnose', tmp_path / 'runs', cwd=home(run))
+  refused(result, 'none of 4 runs is usable')
+  left = [x for x in result.stderr.splitlines() if x.startswith('left out: ')]
+  assert len(left) == 4
+  reasons = {
+    'empty': 'no readable checkpoint',
+    'half': 'no readable checkpoint',
+    'other': 'the checkpoint does not fit this config',
+    'older': "Unknown key 'old_key'",
+  }
+  for name, reason in reasons.items():
+    (line,) = [x for x in left if str(broken[name]) in x]
+    assert reason in line
+  assert not list(tmp_path.rglob('diagnose'))
+
+
+def change(run, old, new):
+  text = (run / 'config.yaml').read_text()
+  assert old in text
+  (run / 'config.yaml').write_text(text.replace(old, new))
 
 
 @pytest.mark.slow

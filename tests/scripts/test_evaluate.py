@@ -87,5 +87,6 @@ def test_run_without_checkpoints_and_of_an_unknown_task(run, tmp_path):
   other = tmp_path / 'other'
   shutil.copytree(run, other)
   text = (other / 'config.yaml').read_text()
-  (other / 'config.yaml').write_text(text.replace('task: maze_umaze', 'task: maze_umase'))
-  refused(script('evaluate', other, cwd=tmp_path), other, 'maze_umaze')
+  for task, part in (('maze_umase', 'maze_umaze'), ('dmc_hopper_stand', 'does not fit')):
+    (other / 'config.yaml').write_text(text.replace('task: maze_umaze', f'task: {task}'))
+    refused(script('evaluate', other, cwd=tmp_path), other, part)
