@@ -273,7 +273,7 @@ class DADAC(Stored):
     demonstrated = tf.reduce_mean(self.critics(*expert[:2]), 0)
     means = masked_mean(tf.reduce_mean(values, 0), valid), masked_mean(demonstrated, expert[2])
     means = [tf.stop_gradient(x) for x in means]
-    return loss, {'dadac/q': means[0], 'dadac/q_expert_gap': means[1] - means[0]}
+    return loss, {'dadac/q': means[0], 'dadac/q_gap': means[1] - means[0]}
 
   def _update_actor(self, obs, noise):
     return self._improve_step(self.encoder(obs), noise)
