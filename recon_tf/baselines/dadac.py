@@ -316,7 +316,10 @@ def check_config(config) -> None:
   """Refuses what would make a demonstration a negative example, and sizes that do not fit."""
   settings = config.dadac
   if config.pretrain or config.pretrain_bc:
-    raise UserError('DA-DAC learns online only; set pretrain and pretrain_bc to 0.')
+    raise UserError(
+      'DA-DAC learns online only; set pretrain and pretrain_bc to 0, or name dadac after the size, '
+      'as in --configs maze cpu dadac.'
+    )
   if config.expert_mix == 'copy':
     raise UserError("expert_mix: 'copy' makes demonstrations negative examples of DA-DAC.")
   if settings.disc_encoder not in ('shared', 'own'):
