@@ -12,3 +12,10 @@ def make_agent(config, obs_space: dict, act_space: dict):
   if config.agent not in kinds:
     raise UserError(f"agent: '{config.agent}' is unknown.{nearest(config.agent, kinds)}")
   return kinds[config.agent](config, obs_space, act_space)
+
+
+def sequences(config) -> tuple[int, int]:
+  """Sequences of replay and demonstrations in an update; a baseline's batch needs no more."""
+  sizes = config.replay.batch, config.replay.expert_batch
+  limits = {'dadac': config.dadac.batch, 'iqmpc': config.iqmpc.batch}
+  return tuple(min(x, limits.get(config.agent, x)) for x in sizes)

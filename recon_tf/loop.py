@@ -10,7 +10,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from recon_tf import demos, envs
-from recon_tf.agents import make_agent
+from recon_tf.agents import make_agent, sequences
 from recon_tf.common import (
   Checkpoint,
   Config,
@@ -34,7 +34,8 @@ from recon_tf.explorer import Collector
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
 ESSENTIALS = (
   'eval/success', 'eval/return', 'train/return', 'disc/gap', 'main/uncertainty',
-  'explorer/uncertainty', 'gate/mean', 'model/model_loss', 'main/bc_loss',
+  'explorer/uncertainty', 'gate/mean', 'model/model_loss', 'main/bc_loss', 'dadac/q_gap',
+  'dadac/entropy', 'iqmpc/q_gap', 'iqmpc/reward_correlation',
 )  # fmt: skip
 
 
@@ -176,9 +177,8 @@ class Run:
   def _update(self, update, replay) -> None:
     """One update; the next batches load in the background meanwhile."""
     number = int(self.agent.updates.numpy())
-    settings, mixed = self.config.replay, self.config.expert_mix == 'copy'
-    own = {'batch': settings.batch, 'length': settings.length}
-    expert = {'batch': settings.expert_batch, 'length': settings.length}
+    length, mixed = self.config.replay.length, self.config.expert_mix == 'copy'
+    own, expert = ({'batch': x, 'length': length} for x in sequences(self.config))
     if mixed:
       data = mixed_sample(replay, self.expert, **own, key=(0, number))
     else:

@@ -195,11 +195,11 @@ def make_replay(folder: pathlib.Path | None, config: Config) -> Replay:
 
 
 def sample(sources: tuple[Replay, Replay], config: Config, number: int) -> list[dict]:
-  settings = config.replay
-  sizes = (settings.batch, settings.expert_batch)
+  from recon_tf.agents import sequences
+
   return [
-    source.sample(size, settings.length, number)
-    for source, size in zip(sources, sizes, strict=True)
+    source.sample(size, config.replay.length, number)
+    for source, size in zip(sources, sequences(config), strict=True)
   ]
 
 

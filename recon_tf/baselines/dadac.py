@@ -273,7 +273,7 @@ class DADAC(Stored):
     demonstrated = tf.reduce_mean(self.critics(*expert[:2]), 0)
     means = masked_mean(tf.reduce_mean(values, 0), valid), masked_mean(demonstrated, expert[2])
     means = [tf.stop_gradient(x) for x in means]
-    return loss, {'dadac/q': means[0], 'dadac/q_expert_gap': means[1] - means[0]}
+    return loss, {'dadac/q': means[0], 'dadac/q_gap': means[1] - means[0]}
 
   def _update_actor(self, obs, noise):
     return self._improve_step(self.encoder(obs), noise)
@@ -316,7 +316,10 @@ def check_config(config) -> None:
   """Refuses what would make a demonstration a negative example, and sizes that do not fit."""
   settings = config.dadac
   if config.pretrain or config.pretrain_bc:
-    raise UserError('DA-DAC learns online only; set pretrain and pretrain_bc to 0.')
+    raise UserError(
+      'DA-DAC learns online only; set pretrain and pretrain_bc to 0, or name dadac after the size, '
+      'as in --configs maze cpu dadac.'
+    )
   if config.expert_mix == 'copy':
     raise UserError("expert_mix: 'copy' makes demonstrations negative examples of DA-DAC.")
   if settings.disc_encoder not in ('shared', 'own'):

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from recon_tf import loop
+from recon_tf.agents import sequences
 from recon_tf.baselines import iqmpc
 from recon_tf.baselines.iqmpc_slices import cut_slices
 from recon_tf.common import Checkpoint, UserError, load_config
@@ -48,6 +49,16 @@ def test_slices_lie_inside_of_episodes():
     np.testing.assert_array_equal(found['action'][:, i, 0], start + 1 + np.arange(3))
     np.testing.assert_array_equal(found['reward'][:, i], start + 1 + np.arange(3))
   assert 0 < found['valid'].mean() < 1
+
+
+@pytest.mark.parametrize('method', ['dadac', 'iqmpc'])
+def test_every_loaded_sequence_is_learned_from(method):
+  """At cpu size the batch is smaller than what the method's preset loads."""
+  for config in (load_config('cpu', method), load_config(method)):
+    assert sequences(config) == (config[method].batch,) * 2
+  few = load_config(method, replay={'batch': 8, 'expert_batch': 16})
+  assert sequences(few) == (8, 16)
+  assert sequences(load_config('cpu')) == (8, 8)
 
 
 def test_behavior_comes_first_then_the_expert(monkeypatch):
