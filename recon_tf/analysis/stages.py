@@ -22,56 +22,74 @@ from recon_tf.common.tfutils import Seeds
 from recon_tf.evaluation import evaluate
 
 CONTEXT, AHEAD = 5, 15
+OWN = 10  # newest episodes of the run
 EPISODES = 20
 SAMPLES, SEQUENCES = 20, 64  # sets of sequences that a clone learns from, and their size
 Numbers = dict[str, float | bool | np.ndarray]
 
 
 def sees(trained: Trained) -> Numbers:
-  """1. Does the model see what matters, now and 15 steps ahead, on expert episodes it never saw?"""
-  held = stack(held_out_expert(trained.run))
-  span = slice(0, None)
-  if held['action'].shape[1] > CONTEXT + AHEAD + 10:  # not the start, where nothing moves yet
-    span = slice(10, 10 + CONTEXT + AHEAD)
-  cut = {k: v[:, span] for k, v in held.items()}
-  now, later = (
-    posterior.reconstruct(trained.agent, held),
-    posterior.predict(trained.agent, cut, CONTEXT),
-  )
+  """1. Does the model see what matters, now and 15 steps ahead?
+
+  On expert episodes it never saw, and ahead on the run's own newest ones too ('own'): a model
+  that knows the demonstrated path by heart may know nothing beside it.
+  """
+  held, own = stack(held_out_expert(trained.run)), _own_episodes(trained)
+  now = posterior.reconstruct(trained.agent, held)
+  ahead = lambda batch: (batch, posterior.predict(trained.agent, batch, CONTEXT))
+  later = {'ahead': ahead(_span(held)), **({'own': ahead(_span(own))} if own else {})}
   if 'image' in now and trained.run.task.startswith('maze_'):
-    return _see_markers(held, cut, now['image'], later['image'])
-  return _see_anything(held, cut, now, later)
+    return _see_markers(held, now['image'], later)
+  return _see_anything(held, now, later)
 
 
-def _see_markers(held, cut, now, later) -> Numbers:
+def _own_episodes(trained: Trained) -> dict[str, np.ndarray] | None:
+  episodes = [load_episode(x) for x in trained.run.episodes()[-OWN:]]
+  long = [x for x in episodes if len(x['action']) >= CONTEXT + AHEAD]
+  return stack(long) if long else None
+
+
+def _span(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+  """Context and the steps to predict; not the start, where nothing moves yet."""
+  first = 10 if batch['action'].shape[1] > CONTEXT + AHEAD + 10 else 0
+  return {k: v[:, first : first + CONTEXT + AHEAD] for k, v in batch.items()}
+
+
+def _see_markers(held, now, later) -> Numbers:
+  """Metres between true and decoded markers, the median."""
   scale = markers.metres_per_pixel(held['image'], held['log_position'])
   numbers = {}
   for name in ('ball', 'goal'):
-    error = lambda x, y, name=name: (
-      scale * _distance(markers.locate(x, name), markers.locate(y, name))
-    )
-    numbers[f'{name}_now'] = error(now, held['image'])
-    numbers[f'{name}_ahead'] = error(later[:, -1], cut['image'][:, -1])
-  holds = numbers['ball_now'] < 0.1 and numbers['ball_ahead'] < 0.25 and numbers['goal_now'] < 0.25
-  truth = cut['image'][:3, CONTEXT - 1 :: 5] / 255
-  strips = np.concatenate([truth, later[:3, CONTEXT - 1 :: 5]], -3)
+    where = lambda x, name=name: markers.locate(x, name)
+    numbers[f'{name}_now'] = scale * _distance(where(now), where(held['image']))
+    for key, (batch, means) in later.items():
+      last = _distance(where(means['image'][:, -1]), where(batch['image'][:, -1]))
+      numbers[f'{name}_{key}'] = scale * last
+  holds = numbers['ball_now'] < 0.1 and numbers['goal_now'] < 0.25
+  holds = holds and all(numbers[f'ball_{key}'] < 0.25 for key in later)
+  batch, means = later['own' if 'own' in later else 'ahead']
+  truth = batch['image'][:3, CONTEXT - 1 :: 5] / 255
+  strips = np.concatenate([truth, means['image'][:3, CONTEXT - 1 :: 5]], -3)
   rows = np.concatenate([np.concatenate(list(x), 1) for x in strips], 0)
   return {**numbers, 'holds': bool(holds), 'image/open_loop': np.uint8(255 * rows)}
 
 
-def _see_anything(held, cut, now, later) -> Numbers:
+def _see_anything(held, now, later) -> Numbers:
   """Errors as a share of what the last context frame, kept still, would give."""
   numbers = {}
   for key in now:
     truth = lambda batch, key=key: batch[key] / 255 if batch[key].dtype == np.uint8 else batch[key]
-    still = truth(cut)[:, CONTEXT - 1]
-    moved = np.square(truth(cut)[:, -1] - still).mean()
-    if moved == 0:  # such as the position of a goal
-      continue
-    numbers[f'{key}_now'] = float(np.square(now[key] - truth(held)).mean() / moved)
-    numbers[f'{key}_ahead'] = float(np.square(later[key][:, -1] - truth(cut)[:, -1]).mean() / moved)
-  ahead = [v for k, v in numbers.items() if k.endswith('_ahead')]
-  return {**numbers, 'holds': bool(np.mean(ahead) < 0.5)}
+    error = lambda x, y: np.square(x - y).mean()
+    for name, (batch, means) in later.items():
+      still, last = truth(batch)[:, CONTEXT - 1], truth(batch)[:, -1]
+      moved = error(last, still)
+      if moved == 0:  # such as the position of a goal
+        continue
+      numbers[f'{key}_{name}'] = float(error(means[key][:, -1], last) / moved)
+      if name == 'ahead':
+        numbers[f'{key}_now'] = float(error(now[key], truth(held)) / moved)
+  means = [np.mean([v for k, v in numbers.items() if k.endswith(f'_{x}')]) for x in later]
+  return {**numbers, 'holds': bool(max(means) < 0.5)}
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:
