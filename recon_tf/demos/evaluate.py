@@ -11,11 +11,16 @@ HEADER = f'{"task":<26} {"episodes":>8} {"return":>8} {"min":>8} {"success":>8} 
 
 
 def evaluate_experts(tasks: list[str], episodes: int, config: Config | None = None):
-  """Yields a table line by line: return, success and steps to it, without rendering."""
+  """Yields a table line by line: return, success and steps to it, without rendering.
+
+  With eval_kicks the experts are pushed as policies are in evaluations: their ceiling there.
+  """
   config = (config or load_config()).update({'env.render': False})
   yield HEADER
   for task in tasks:
     env = envs.make(task, config, seed=0)
+    if config.eval_kicks:
+      env = envs.perturb(env, 'kicks', chance=config.eval_kicks)
     try:
       expert = experts.make_expert(task, env)
       rolls = [rollout(env, expert, FIRST_SEED + i) for i in range(episodes)]

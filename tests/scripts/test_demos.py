@@ -86,6 +86,11 @@ def test_evaluate_prints_the_expert(tmp_path):
   assert '100 %' in result.stdout.splitlines()[-1]
 
 
+def test_pushed_experts_take_longer(tmp_path):
+  steps = lambda *flags: int(run('--task', 'maze_umaze', '--evaluate', 3, *flags).stdout.split()[-1])
+  assert steps('--eval_kicks', 0.3) > steps()
+
+
 def test_foreign_formats_are_imported_from_the_command_line(tmp_path):
   save(tmp_path / 'cmil')
   result = run('--import-npz', tmp_path / 'cmil', '--outdir', tmp_path / 'out', '--task', 'kitchen')
