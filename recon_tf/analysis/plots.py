@@ -112,6 +112,7 @@ def clock_figure(groups: list[Group], scores: dict[str, str]) -> Figure:
       axes.plot(*clock_line(run), lw=1.2, ms=3.5, alpha=0.8, **style[group.method], label=label)
     score_axis(axes, scores[group.setting])
     axes.set_xlabel('minutes, pretraining included')
+  for axes in panels.values():  # last, because it ends the automatic scale
     axes.set_xlim(left=0)
   return legend_above(figure, panels.values())
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recon_tf.analysis import curves
+from recon_tf.analysis import curves, plots
 from recon_tf.analysis.groups import group_runs, minutes_trace
 from recon_tf.analysis.runs import find_runs
 from tests.written_runs import lines, make_run
@@ -63,6 +63,17 @@ def test_clock_of_a_resumed_run_adds_up(tmp_path):
   minutes, values = curves.clock_line(run)
   assert minutes.tolist() == [2, 5, 9]
   assert values.tolist() == [0, 50, 100]
+
+
+def test_the_clock_shows_the_slowest_method_too(tmp_path):
+  for method, minutes in (('bc', 2.0), ('recon', 10.0)):
+    clock = lines({'disc/main': 0.5}, [0, 1000], minutes)
+    make_run(tmp_path, method, evaluations={0: 0.0, 1000: 1.0}, metrics=clock)
+  groups = group_runs(find_runs(tmp_path))
+  figure = plots.clock_figure(groups, {x.setting: 'success' for x in groups})
+  low, high = figure.axes[0].get_xlim()
+  assert low == 0
+  assert high >= 20
 
 
 def test_long_metrics_are_averaged_in_bins(tmp_path):
