@@ -87,7 +87,9 @@ def test_evaluate_prints_the_expert(tmp_path):
 
 
 def test_pushed_experts_take_longer(tmp_path):
-  steps = lambda *flags: int(run('--task', 'maze_umaze', '--evaluate', 3, *flags).stdout.split()[-1])
+  steps = lambda *flags: int(
+    run('--task', 'maze_umaze', '--evaluate', 3, *flags).stdout.split()[-1]
+  )
   assert steps('--eval_kicks', 0.3) > steps()
 
 
