@@ -36,12 +36,14 @@ class Section:
 
 def measured_sections(runs: list[RunFolder], folder: pathlib.Path) -> list[Section]:
   """All tables; figures are drawn where there are data of the methods that they compare."""
-  sections = []
-  for table in all_tables(group_runs(runs)):
+  sections, groups = [], group_runs(runs)
+  for table in all_tables(groups):
     figures = {}
     if table.name in FIGURES:
       name, methods, part, figure_of = FIGURES[table.name]
-      if any(measured(x, part) for x in runs if x.method in methods):
-        figures = save_variants(name, figure_of, runs, folder)
+      has = lambda group: group.method in methods and any(measured(x, part) for x in group.runs)
+      variants = {x.variant for x in groups if has(x)}
+      chosen = [run for x in groups if x.variant in variants for run in x.runs]
+      figures = save_variants(name, figure_of, chosen, folder) if chosen else {}
     sections.append(Section(table, figures))
   return sections
