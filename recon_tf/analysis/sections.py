@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 
 from recon_tf.analysis import paper_diagnostics, paper_results
-from recon_tf.analysis.groups import group_runs
+from recon_tf.analysis.groups import Group, group_runs
 from recon_tf.analysis.measured import measured
 from recon_tf.analysis.panels import save_variants
 from recon_tf.analysis.paper import PAIR
@@ -36,14 +36,16 @@ class Section:
 
 def measured_sections(runs: list[RunFolder], folder: pathlib.Path) -> list[Section]:
   """All tables; figures are drawn where there are data of the methods that they compare."""
-  sections, groups = [], group_runs(runs)
-  for table in all_tables(groups):
-    figures = {}
-    if table.name in FIGURES:
-      name, methods, part, figure_of = FIGURES[table.name]
-      has = lambda group: group.method in methods and any(measured(x, part) for x in group.runs)
-      variants = {x.variant for x in groups if has(x)}
-      chosen = [run for x in groups if x.variant in variants for run in x.runs]
-      figures = save_variants(name, figure_of, chosen, folder) if chosen else {}
-    sections.append(Section(table, figures))
-  return sections
+  groups = group_runs(runs)
+  return [Section(x, _figures(x.name, groups, folder)) for x in all_tables(groups)]
+
+
+def _figures(table: str, groups: list[Group], folder: pathlib.Path) -> dict[str, pathlib.Path]:
+  """Those of the variants with data."""
+  if table not in FIGURES:
+    return {}
+  name, methods, part, figure_of = FIGURES[table]
+  has = lambda group: group.method in methods and any(measured(x, part) for x in group.runs)
+  variants = {x.variant for x in groups if has(x)}
+  chosen = [run for x in groups if x.variant in variants for run in x.runs]
+  return save_variants(name, figure_of, chosen, folder) if chosen else {}
