@@ -1,7 +1,6 @@
 """Sizes and speed of the update; bench.py hands its flags on to here."""
 
 import json
-import os
 import pathlib
 import resource
 import statistics
@@ -14,7 +13,6 @@ from gymnasium.spaces import Box
 
 from recon_tf.common import Config, Flags, Replay, UserError, cache, load_config
 
-os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 ACTION, VECTOR = 6, 8  # sizes of the action and of a vector observation
 GEMM = 2048  # rows and columns of the square product
 EPISODES = 10  # in the replay, and as many demonstrations

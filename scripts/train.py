@@ -1,10 +1,8 @@
 """Trains on one task, or on the tasks of the chosen suites one after the other."""
 
-import os
 import pathlib
 import sys
 
-os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 sys.path.append(str(pathlib.Path(__file__).parent.parent))
 
 from recon_tf import common

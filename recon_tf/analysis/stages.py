@@ -44,7 +44,7 @@ def sees(trained: Trained) -> Numbers:
 
 
 def _own_episodes(trained: Trained) -> dict[str, np.ndarray] | None:
-  episodes = [load_episode(x) for x in trained.run.episodes()[-OWN:]]
+  episodes = [load_episode(x, None) for x in trained.run.episodes()[-OWN:]]
   long = [x for x in episodes if len(x['action']) >= CONTEXT + AHEAD]
   return stack(long) if long else None
 
@@ -210,7 +210,7 @@ def explores(trained: Trained, starts: int = 256) -> Numbers:
 
 def _real_distance(trained: Trained) -> Numbers:
   """How far from the expert's positions each policy was when it acted (mazes only)."""
-  episodes = [load_episode(x) for x in trained.run.episodes()]
+  episodes = [load_episode(x, None) for x in trained.run.episodes()]
   if not episodes or 'log_position' not in episodes[0] or 'log_explorer' not in episodes[0]:
     return {}
   cloud = np.concatenate([x['log_position'] for x in demonstrations(trained.run)])
@@ -227,7 +227,7 @@ def _real_distance(trained: Trained) -> Numbers:
 def _imagination_starts(trained: Trained, amount: int) -> dict[str, tf.Tensor]:
   """Beliefs drawn from the run's newest episodes, or from demonstrations if there are none."""
   length = trained.run.config.replay.length
-  episodes = [load_episode(x) for x in trained.run.episodes()[-20:]]
+  episodes = [load_episode(x, None) for x in trained.run.episodes()[-20:]]
   episodes = [x for x in episodes if len(x['action']) >= length]
   states = posterior.beliefs(trained.agent, stack(episodes or demonstrations(trained.run), length))
   flat = {k: tf.reshape(v, [-1, v.shape[-1]]) for k, v in states.items()}

@@ -298,6 +298,8 @@ def check_config(config) -> None:
     raise UserError('expert_mix: copy would make demonstrations negatives; IQ-MPC needs concat.')
   if config.devices != 1:
     raise UserError('devices: IQ-MPC runs on one device.')
+  if len(config.iqmpc.kernels) != len(config.iqmpc.strides):
+    raise UserError('iqmpc.kernels and iqmpc.strides must have as many entries as each other.')
   elites, samples = config.iqmpc.elites, config.iqmpc.samples
   if not 0 < elites <= samples or not 0 < config.iqmpc.policy_samples < samples:
     raise UserError('iqmpc.elites and iqmpc.policy_samples must be from 1 to iqmpc.samples.')

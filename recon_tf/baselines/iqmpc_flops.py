@@ -2,7 +2,6 @@
 
 from recon_tf.analysis.flops import FROZEN, LEARNED, layers, on_data
 from recon_tf.baselines.iqmpc_model import PICKED
-from recon_tf.baselines.iqmpc_nets import CONVS
 from recon_tf.common.nets import select
 
 
@@ -61,7 +60,8 @@ def encoder_products(config, shapes: dict[str, tuple]) -> list[int]:
     return layers(inputs, [settings.encoder_units, settings.latent])
   channels = settings.stack * sum(x[-1] for x in images.values())
   size = next(iter(images.values()))[0]
-  return conv_products(size, channels, settings.channels, CONVS)
+  convs = zip(settings.kernels, settings.strides, strict=True)
+  return conv_products(size, channels, settings.channels, convs)
 
 
 def conv_products(size: int, channels: int, units: int, convs) -> list[int]:

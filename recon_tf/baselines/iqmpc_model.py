@@ -39,11 +39,12 @@ class LatentModel(tfutils.Module):
       return networks.VectorEncoder(rng, *args, dtype)
     size, channels = next(iter(self.images.values()))[0], sum(x[-1] for x in self.images.values())
     args = (size, settings.stack * channels, settings.channels)
-    encoder = networks.ImageEncoder(rng, *args, dtype)
+    convs = zip(settings.kernels, settings.strides, strict=True)
+    encoder = networks.ImageEncoder(rng, *args, convs, dtype)
     if encoder.latent != settings.latent:
       raise UserError(
-        f'iqmpc.latent: {settings.latent}, but images of {size} pixels and iqmpc.channels '
-        f'{settings.channels} make {encoder.latent}; change one of them.'
+        f'iqmpc.latent: {settings.latent}, but images of {size} pixels make '
+        f'{encoder.latent} with these iqmpc.channels, kernels and strides; change one of them.'
       )
     return encoder
 

@@ -8,7 +8,6 @@ from recon_tf.common.dists import LOG_ROOT_TAU
 from recon_tf.common.tfutils import Module
 
 SIMPLEX = 8  # entries in a group of SimNorm
-CONVS = ((7, 2), (5, 2), (3, 2), (3, 1))  # kernel and stride
 LOG_STD = (-10.0, 2.0)
 
 
@@ -47,9 +46,10 @@ class Normed(Module):
 class ImageEncoder(Module):
   """Frame stacks to latents; the last feature map is the latent, without a dense layer."""
 
-  def __init__(self, rng, size: int, channels: int, units: int, dtype):
+  def __init__(self, rng, size: int, channels: int, units: int, convs, dtype):
+    """convs: (kernel, stride) of each layer."""
     self.convs = []
-    for kernel, stride in CONVS:
+    for kernel, stride in convs:
       conv = nets.Conv(rng, channels, units, kernel, stride, dtype=dtype)
       limit = 1 / np.sqrt(channels * kernel**2)  # PyTorch's start, of kernel and bias
       for x in conv.variables:

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
+from recon_tf.common.errors import UserError
 from recon_tf.common.tfutils import Module, variable
 
 ACTS = {'elu': tf.nn.elu, 'relu': tf.nn.relu, 'tanh': tf.tanh, 'none': tf.identity}
@@ -161,6 +162,19 @@ def select(shapes: dict[str, tuple], pattern: str, rank: int) -> dict[str, tuple
   return dict(sorted(found.items()))
 
 
+def check_size(images: dict[str, tuple], kernels) -> None:
+  """Refuses kernels whose transposed convolutions do not end in pictures of that size."""
+  made = 1
+  for kernel in kernels:
+    made = 2 * (made - 1) + kernel
+  for key, (height, width, _) in images.items():
+    if (height, width) != (made, made):
+      raise UserError(
+        f"decoder.cnn_kernels: {list(kernels)} make pictures of {made}x{made}, but '{key}' is "
+        f'{height}x{width}; use [5, 5, 6, 6] for 64x64, [5, 5, 8] for 32x32, or change env.size.'
+      )
+
+
 class Encoder(Module):
   """Images through convolutions, vectors through an MLP, concatenated."""
 
@@ -178,6 +192,8 @@ class Encoder(Module):
       for i, kernel in enumerate(cnn_kernels):
         self.convs.append(Conv(rng, channels, cnn_depth * 2**i, kernel, dtype=dtype))
         channels, size = cnn_depth * 2**i, (size - kernel) // 2 + 1
+      if size < 1:
+        raise UserError(f'encoder.cnn_kernels: images are too small for {list(cnn_kernels)}.')
       self.units += size * size * channels
     if self._vectors:
       inputs = sum(x[0] for x in self._vectors.values())
@@ -222,6 +238,7 @@ class Decoder(Module):
       for units, kernel in zip(depths, cnn_kernels, strict=True):
         self.deconvs.append(Conv(rng, channels, units, kernel, transpose=True, dtype=dtype))
         channels = units
+      check_size(self._images, cnn_kernels)
     if self._vectors:
       units = sum(x[0] for x in self._vectors.values())
       self.mlp = MLP(rng, inputs, mlp_layers, act, units, dtype=dtype)

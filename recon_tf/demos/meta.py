@@ -66,7 +66,7 @@ def resume_meta(folder: pathlib.Path, task: str, settings: dict) -> dict | None:
   if len(files) != len(meta.get('returns', ())):  # stopped between an episode and its entry
     meta = {**meta, 'returns': [], 'successes': []}
     for path in files:
-      meta = add_episode(meta, load_episode(path))
+      meta = add_episode(meta, load_episode(path, None))
   return meta
 
 

@@ -16,7 +16,7 @@ def write_preview(
   folder: str | pathlib.Path, rows: int = 8, columns: int = 10, outdir: str | pathlib.Path = ''
 ) -> tuple[pathlib.Path, pathlib.Path]:
   """Writes preview.png (rows are episodes, columns times) and preview.gif; returns their paths."""
-  episodes = load_folder(folder, limit=rows)
+  episodes = load_folder(folder, None, rows)
   if 'image' not in episodes[0]:
     raise UserError(f"The episodes in '{folder}' have no images, so --preview can show nothing.")
   outdir = pathlib.Path(outdir or folder)

@@ -48,7 +48,7 @@ class Maze(Environment):
     goal_noise: float = 0.25,
     terminate: bool = True,
     marker: float = 1.0,
-    tail: float = 0.0,
+    hue: float = 0.0,
     close: bool = False,
   ):
     if task not in TASKS:
@@ -70,15 +70,13 @@ class Maze(Environment):
     self._start_noise = _noise('env.maze.start_noise', start_noise)
     self._goal_noise = _noise('env.maze.goal_noise', goal_noise)
     self._terminate = terminate
-    self._tail = tail
+    self._hue = hue
     self._actions = 2
     self._target = self.model.site('target').id
     distance = _close_distance(self.maze) if close else distance
     self._draw_markers(marker)
-    self._tail_radius = 0.6 * MARKER_RADIUS * marker
-    self._tail_height, self._tail_shift = MARKER_RADIUS, 1.0
     if close:
-      self._lift_ball(MARKER_RADIUS * marker, distance)
+      self._lift_ball()
     if render:
       self._renderer = Renderer(self.model, size, _camera_above(distance))
     self._ready()
@@ -118,25 +116,20 @@ class Maze(Environment):
     return {'log_position': self.data.qpos}
 
   def _images(self) -> dict[str, np.ndarray]:
-    """With a tail, a single picture shows the velocity: a blue dot trails behind the ball."""
-    if not self._renderer or not self._tail:
-      return super()._images()
-    behind = self.data.qpos - self._tail * self.data.qvel
-    place = np.append(self._tail_shift * behind, self._tail_height)
-    dot = (place, self._tail_radius, (0.1, 0.2, 1.0, 1.0))
-    return {'image': self._renderer(self.data, [dot])}
+    """With hue, one picture shows the velocity: red for the first axis, blue for the second."""
+    if self._hue:
+      red, blue = 0.35 * (1 + np.clip(self.data.qvel / self._hue, -1, 1))
+      self.model.site('particle_site').rgba[:] = (red, 0.9, blue, 1)
+    return super()._images()
 
   def _solved(self) -> bool:
     return bool(np.linalg.norm(self.data.qpos - self.goal) <= GOAL_RADIUS)
 
-  def _lift_ball(self, radius: float, distance: float) -> None:
-    """Neither a wall nor the goal hides the ball, nor the ball its dot."""
+  def _lift_ball(self) -> None:
+    """Neither a wall nor the goal hides it."""
     ball = self.model.site('particle_site')
     ball.pos[2] = WALL_HEIGHT
     self.model.site_sameframe[ball.id] = 0  # else MuJoCo takes the body's place for it
-    self._tail_height = WALL_HEIGHT + radius
-    # What is nearer to the camera seems farther from the middle.
-    self._tail_shift = (distance - self._tail_height) / (distance - WALL_HEIGHT)
 
   def _draw_markers(self, scale: float) -> None:
     # Both are sites, which the physics never sees.

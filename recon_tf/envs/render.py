@@ -99,24 +99,11 @@ class Renderer:
     flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False
     flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
 
-  def __call__(self, data, balls=()) -> np.ndarray:
-    """uint8 image [height, width, 3] of the data's current poses.
-
-    balls: (position, radius, rgba) each, drawn although the simulator does not know them.
-    """
+  def __call__(self, data) -> np.ndarray:
+    """uint8 image [height, width, 3] of the data's current poses."""
     self._renderer.update_scene(data, self._camera)
-    for position, radius, rgba in balls:
-      self._add_ball(position, radius, rgba)
     image = self._renderer.render()
     return np.ascontiguousarray(image[::-1, ::-1]) if self._rotate else image
-
-  def _add_ball(self, position: np.ndarray, radius: float, rgba) -> None:
-    scene = self._renderer.scene
-    shape, turn = np.full(3, float(radius)), np.eye(3).ravel()
-    kind = mujoco.mjtGeom.mjGEOM_SPHERE
-    geom = scene.geoms[scene.ngeom]
-    mujoco.mjv_initGeom(geom, kind, shape, np.asarray(position, float), turn, np.float32(rgba))
-    scene.ngeom += 1
 
   def close(self) -> None:
     with contextlib.suppress(Exception):  # a second close is harmless

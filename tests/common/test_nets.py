@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from recon_tf.common import nets
+from recon_tf.common.errors import UserError
 from tests import agent_fixtures as fixtures
 
 
@@ -109,6 +110,20 @@ def test_decoder_has_the_shapes_of_its_targets():
   assert {k: tuple(v.shape[2:]) for k, v in means.items()} == SHAPES
   vectors = np.concatenate([means['a'], means['b']], -1)
   np.testing.assert_allclose(vectors, fixtures.mlp(decoder.mlp, x), atol=1e-5)
+
+
+def test_kernels_that_do_not_fit_the_images_are_refused():
+  options = dict(cnn_depth=2, mlp_layers=[5], act='elu', dtype=tf.float32)
+  small = {'image': (32, 32, 3)}
+  args = (rng(), 7, small, 'image', '.*')
+  assert nets.Decoder(*args, cnn_kernels=[5, 5, 8], **options)(normal(1, 7))['image'].shape[1:] == (
+    32, 32, 3,
+  )  # fmt: skip
+  with pytest.raises(UserError, match=r'64x64.*32x32.*env\.size'):
+    nets.Decoder(*args, cnn_kernels=[5, 5, 6, 6], **options)
+  tiny = {'image': (16, 16, 3)}
+  with pytest.raises(UserError, match=r'encoder\.cnn_kernels.*too small'):
+    nets.Encoder(rng(), tiny, 'image', '.*', cnn_kernels=[4, 4, 4, 4], **options)
 
 
 def test_half_precision_computes_in_bfloat16_and_returns_float32():
