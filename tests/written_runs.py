@@ -24,7 +24,7 @@ def make_run(
   """evaluations and final are successes by step; metrics are lines with their step."""
   folder = pathlib.Path(logdir) / task / method / str(seed)
   (folder / 'eval').mkdir(parents=True)
-  config = load_config('maze', method, *presets).update(changes)
+  config = load_config('maze', *presets, method).update(changes)
   config.update(task=task, seed=seed, logdir=str(logdir)).save(folder / 'config.yaml')
   output = JSONLOutput(folder)
   for record in metrics:

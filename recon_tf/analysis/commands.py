@@ -32,21 +32,21 @@ def group_commands(groups: list[Group]) -> list[str]:
 
 
 def explain(config: Config) -> list[str]:
-  """Presets in the order suite, method, others, that leave the fewest keys to be set by hand."""
+  """Presets in the order suite, others, method, that leave the fewest keys to be set by hand."""
   names = [x for x in ('dmc', 'metaworld', 'maze') if config.task.startswith(f'{x}_')]
   known = presets()
   fitting = [k for k, v in known.items() if v.get('method', config.method) == config.method]
   candidates = [k for k in fitting if 'tasks' not in known[k]]
   methods = [k for k in candidates if 'method' in known[k]]
-  # A method is always named, even if it is the default one.
-  names += [min(methods, key=lambda k: len(difference(config, [*names, k])))] if methods else []
+  # A method is always named, even if it is the default one, and last: some bring a schedule.
+  last = [min(methods, key=lambda k: len(difference(config, [*names, k])))] if methods else []
   others = [k for k in candidates if k not in methods]
   while True:
-    left = len(difference(config, names))
-    trials = {k: len(difference(config, [*names, k])) for k in others if k not in names}
+    left = len(difference(config, [*names, *last]))
+    trials = {k: len(difference(config, [*names, k, *last])) for k in others if k not in names}
     best = min(trials, key=trials.get, default=None)
     if best is None or trials[best] >= left:
-      return names
+      return [*names, *last]
     names.append(best)
 
 

@@ -117,11 +117,12 @@ def apply_presets(config: Config, names: list[str] | tuple[str, ...]) -> Config:
   """Merges presets left to right; the task lists of several suites add up."""
   known = presets()
   tasks = []
-  for name in names:
+  for place, name in enumerate(names):
     if name == 'defaults' and name == names[0]:
       continue  # DreamerV2's users write `--configs defaults ...`; it is the base anyway
     if name not in known:
       raise UserError(f"Unknown preset '{name}' in --configs.{nearest(name, known)} See --help.")
+    _check_order(name, names[:place], known)
     try:
       config = config.update(known[name])
     except UserError as error:
@@ -130,6 +131,19 @@ def apply_presets(config: Config, names: list[str] | tuple[str, ...]) -> Config:
       tasks += [task for task in config.tasks if task not in tasks]
       config = config.update(tasks=tasks)
   return config
+
+
+def _check_order(name: str, before: list[str] | tuple[str, ...], known: dict) -> None:
+  """Refuses a preset that undoes what an agent of its own kind, such as DA-DAC, was given."""
+  groups = lambda x: {key.split('.')[0] for key in known[x]}
+  for earlier in before:
+    if 'agent' in known.get(earlier, ()) and 'agent' not in known[name]:
+      undone = sorted(groups(name) & groups(earlier))
+      if undone:
+        raise UserError(
+          f"Preset '{name}' in --configs would undo {', '.join(undone)} of '{earlier}'; "
+          f"name '{earlier}' after it."
+        )
 
 
 def load_config(*names: str, **overrides) -> Config:

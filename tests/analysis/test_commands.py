@@ -12,9 +12,10 @@ from tests.written_runs import make_run
 @pytest.mark.parametrize(
   ('method', 'presets', 'changes', 'configs'),
   [
-    ('recon', ('cpu',), {}, 'maze recon cpu'),
-    ('cmil', ('state', 'cpu'), {}, 'maze cmil cpu state'),
-    ('bc', ('debug',), {'steps': 12}, 'maze bc debug'),
+    ('recon', ('cpu',), {}, 'maze cpu recon'),
+    ('cmil', ('state', 'cpu'), {}, 'maze cpu state cmil'),
+    ('bc', ('debug',), {'steps': 12}, 'maze debug bc'),
+    ('iqmpc', ('state', 'cpu'), {}, 'maze cpu state iqmpc'),
     ('no_recovery', (), {'env.maze.start': [1, 2], 'jit': False, 'disc_opt.lr': 1e-6}, None),
     ('windows_long', ('cpu',), {'windows.length': 9, 'env.maze.start_noise': 0.0}, None),
   ],
@@ -30,8 +31,8 @@ def test_command_gives_back_the_config(tmp_path, method, presets, changes, confi
 
 
 def test_cloning_on_is_told_apart_from_cloning_once(tmp_path):
-  run = make_run(tmp_path, 'bc', presets=('bc_equal', 'cpu'))
-  assert '--configs maze bc_equal cpu --task' in train_command(run)
+  run = make_run(tmp_path, 'bc', presets=('cpu',), behavior='bc')
+  assert '--configs maze cpu bc_equal --task' in train_command(run)
 
 
 def test_no_path_of_the_machine_is_in_it(tmp_path):

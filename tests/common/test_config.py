@@ -188,6 +188,15 @@ def test_presets_merge_left_to_right():
   assert load_config('defaults', 'cpu') == load_config('cpu')
 
 
+def test_a_size_does_not_undo_the_schedule_of_an_agent():
+  for agent in ('dadac', 'iqmpc'):
+    with pytest.raises(UserError, match=rf"'cpu'.*undo.*pretrain.*train_steps.*'{agent}' after it"):
+      load_config('maze', agent, 'state', 'cpu')
+    config = load_config('maze', 'cpu', agent, 'state')
+    assert (config.train_steps, config.pretrain, config.env.render) == (1, 0, False)
+  assert load_config('dadac', 'iqmpc').agent == 'iqmpc'
+
+
 def test_tasks_of_suites_add_up():
   dmc, meta = load_config('dmc').tasks, load_config('metaworld').tasks
   assert dmc == ('dmc_hopper_stand', 'dmc_walker_run')

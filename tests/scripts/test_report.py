@@ -100,7 +100,7 @@ def test_page_has_every_part_and_needs_nothing_else(report):
   for name in (*names, 'robustness', 'gap', 'deciles', 'mechanism', 'diagnostics'):
     assert (report.parent / f'{name}.png').stat().st_size > 1000
     assert (report.parent / f'{name}.svg').stat().st_size > 1000
-  assert '--configs maze recon cpu state --task maze_pointmaze --seed 2' in text
+  assert '--configs maze cpu state recon --task maze_pointmaze --seed 2' in text
   # Mean of 20, 30 and 70; the paper's figures; the run that goes on.
   assert '<td class="number">40.0</td>' in text
   assert '<td class="number">41.3</td>' in text
