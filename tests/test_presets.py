@@ -93,6 +93,17 @@ def test_steps_in_windows(name, steps):
   assert not (name == 'windows_late' and mask[:250].any())
 
 
+@pytest.mark.parametrize(
+  ('name', 'share'),
+  [('recon', 20 / 75), ('windows_5', 0.1), ('windows_30', 0.6), ('windows_long', 0.3)],
+)
+def test_schedules_keep_their_share_at_the_small_size(name, share):
+  """Shorter episodes and the windows of cpu do not make an ablation something else."""
+  collector = Collector(1, 75, load_config('cpu', name).windows, 0)
+  mask = np.concatenate([collector(np.array([t == 0])) for t in range(75)])
+  assert abs(mask.sum() - share * 75) <= 1
+
+
 def changed_parts(agent, update):
   before = agent.state()
   update(*fixtures.batches())
