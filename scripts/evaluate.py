@@ -24,6 +24,9 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   add_runs(parser)
   parser.add_argument('--robust', action='store_true', help='all fourteen configurations')
+  parser.add_argument(
+    '--kicks', type=float, default=0.0, help='with pushes, as eval_kicks makes them in a run'
+  )
   parser.add_argument('--episodes', type=int, default=0, help='a configuration; 0: eval_final')
   parser.add_argument('--workers', type=int, default=0, help='processes; 0: eval_workers')
   parser.add_argument('--video', default='', help='folder for a video of each configuration')
@@ -31,10 +34,11 @@ def main() -> None:
   for name in ('episodes', 'workers'):
     if getattr(args, name) < 0:
       raise UserError(f'--{name} is {getattr(args, name)}; at least 1 is needed.')
+  if args.kicks and args.robust:
+    raise UserError('--kicks and --robust are evaluations of their own; choose one.')
   results = each_run(args.runs, lambda run: evaluate_run(run, args))
-  rows = [robustness.HEADER, *robustness.table(results)]
-  if not args.robust:  # the other columns are empty
-    rows = [x[:4] for x in rows]
+  shown = (robustness.PUSHED,) if args.kicks else robustness.COLUMNS[: None if args.robust else 1]
+  rows = [(*robustness.HEADER[:3], *shown), *robustness.table(results, shown)]
   print(f'\nsuccess in %, returns for DMC\n{robustness.aligned(rows)}')
 
 
@@ -80,13 +84,17 @@ def prepared(run: RunFolder) -> RunFolder:
 
 
 def evaluate_run(run: RunFolder, args: argparse.Namespace) -> dict:
-  """Evaluates one run, writes eval/robust.json (or eval/clean.json) and returns it."""
+  """Evaluates one run, writes eval/robust.json (or clean, or pushed) and returns it."""
   from recon_tf.analysis.trained import trained
 
   config = run.config
   episodes = args.episodes or config.eval_final
   number = min(args.workers or config.eval_workers, episodes)
-  chosen = robustness.CONFIGURATIONS if args.robust else (robustness.CLEAN,)
+  name, chosen = 'clean', (robustness.CLEAN,)
+  if args.robust:
+    name, chosen = 'robust', robustness.CONFIGURATIONS
+  elif args.kicks:
+    name, chosen = 'pushed', (robustness.pushes(args.kicks),)
   found, skipped = {}, {}
   with trained(run) as loaded, make_workers(run, number, bool(args.video)) as workers:
     step = loaded.meta['step']
@@ -107,7 +115,7 @@ def evaluate_run(run: RunFolder, args: argparse.Namespace) -> dict:
       print(f'  {configuration.name:24} {describe(result)}', flush=True)
   summary = robustness.summarize(run, step, found, skipped)
   summary.update(episodes=episodes, workers=number, eval_seed=seed)
-  write(run.path / 'eval' / ('robust.json' if args.robust else 'clean.json'), summary)
+  write(run.path / 'eval' / f'{name}.json', summary)
   return summary
 
 

@@ -26,6 +26,7 @@ from recon_tf.evaluation import evaluate
 
 EVAL_SEED = 10_000  # added to the run's seed, as in its own evaluations
 COLUMNS = ('Clean', 'Noise', 'Delay', 'Impulse/scale')
+PUSHED = 'Pushed'  # ours, not in the paper's table
 PAIR = ('cmil', 'recon')
 HEADER = ('task', 'method', 'seeds', *COLUMNS)
 
@@ -48,6 +49,11 @@ def _single(column: str, kind: str, key: str, value: float) -> Configuration:
 def _impulse(size: float) -> Configuration:
   signed = tuple((('impulse', {'size': sign * size, 'at': 50}),) for sign in (1, -1))
   return Configuration(f'impulse {size:g}', 'Impulse/scale', signed)
+
+
+def pushes(chance: float) -> Configuration:
+  """Evaluations with pushes, as eval_kicks makes them in a run's own."""
+  return _single(PUSHED, 'kicks', 'chance', chance)
 
 
 JOINT = ('mass_friction', {'mass': 1.25, 'friction': 1.5})
@@ -111,12 +117,12 @@ def column_means(found: Mapping[str, dict], measure: str) -> dict[str, float]:
   columns = {}
   for configuration in found.values():
     columns.setdefault(configuration['column'], []).append(np.mean(configuration[key]))
-  return {x: float(np.mean(columns[x])) for x in COLUMNS if x in columns}
+  return {x: float(np.mean(columns[x])) for x in (*COLUMNS, PUSHED) if x in columns}
 
 
 def seed_means(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
   """Columns averaged over seeds, each over the runs that have it."""
-  values = {x: [run[x] for run in runs if x in run] for x in COLUMNS}
+  values = {x: [run[x] for run in runs if x in run] for x in (*COLUMNS, PUSHED)}
   return {x: float(np.mean(v)) for x, v in values.items() if v}
 
 
@@ -137,8 +143,8 @@ def summarize(run, step: int, found: dict, skipped: dict[str, str]) -> dict:
   }
 
 
-def table(results: Sequence[dict]) -> list[tuple[str, ...]]:
-  """Rows under HEADER: every method's mean over its seeds, and CMIL/RECON pairs with deltas."""
+def table(results: Sequence[dict], shown: Sequence[str] = COLUMNS) -> list[tuple[str, ...]]:
+  """Rows of these columns: every method's mean over its seeds, and CMIL/RECON pairs with deltas."""
   rows = []
   for task in sorted({x['task'] for x in results}):
     own = [x for x in results if x['task'] == task]
@@ -147,11 +153,11 @@ def table(results: Sequence[dict]) -> list[tuple[str, ...]]:
     for method in sorted({x['method'] for x in own}):
       columns = [x['columns'] for x in own if x['method'] == method]
       means[method], seeds[method] = seed_means(columns), str(len(columns))
-      cells = [_number(means[method].get(x), percent) for x in COLUMNS]
+      cells = [_number(means[method].get(x), percent) for x in shown]
       rows.append((task, method, seeds[method], *cells))
     if set(PAIR) <= set(means):
       first, second = (means[x] for x in PAIR)
-      cells = [_pair(first.get(x), second.get(x), percent) for x in COLUMNS]
+      cells = [_pair(first.get(x), second.get(x), percent) for x in shown]
       rows.append((task, '/'.join(PAIR), '/'.join(seeds[x] for x in PAIR), *cells))
   return rows
 

@@ -47,6 +47,12 @@ def test_clean_evaluation_repeats_the_runs_own(run, tmp_path):
   own = json.loads((run / 'eval' / 'final.json').read_text())
   found = json.loads((run / 'eval' / 'clean.json').read_text())['configurations']['clean']
   assert [found[k] for k in ('returns', 'lengths')] == [own[k] for k in ('returns', 'lengths')]
+  result = script('evaluate', run, '--kicks', 0.5, '--episodes', 2, cwd=tmp_path)
+  assert result.returncode == 0, result.stderr
+  assert result.stdout.split('\n\n')[-1].splitlines()[1].split()[-1] == 'Pushed'
+  pushed = json.loads((run / 'eval' / 'pushed.json').read_text())
+  assert list(pushed['columns']) == ['Pushed']
+  assert len(pushed['configurations']['kicks 0.5']['successes']) == 2
 
 
 @pytest.mark.slow
@@ -71,6 +77,7 @@ def test_folder_of_runs_gives_pairs_and_leaves_out_what_is_broken(run, tmp_path)
 def test_bad_input(tmp_path):
   refused(script('evaluate', tmp_path / 'nothing', cwd=tmp_path), 'nothing')
   refused(script('evaluate', tmp_path, cwd=tmp_path), tmp_path, 'no config.yaml')
+  refused(script('evaluate', tmp_path, '--robust', '--kicks', 0.2, cwd=tmp_path), '--kicks')
   refused(script('evaluate', tmp_path, '--episodes', -1, cwd=tmp_path), '--episodes')
   config = tmp_path / 'config.yaml'
   config.write_text('task: maze_umaze\nold_key: 3\n')
