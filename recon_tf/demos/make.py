@@ -1,6 +1,9 @@
 """Rolls out the expert of a task and keeps its episodes."""
 
+import contextlib
+import fcntl
 import pathlib
+from collections.abc import Iterator
 
 import numpy as np
 import tqdm
@@ -27,10 +30,41 @@ def make_demos(
   if episodes < 1:
     raise UserError(f'--episodes is {episodes}; at least 1 is needed.')
   settings = env_settings(task, config)
+  meta = _full_meta(folder, task, settings, episodes)
+  if meta is None:
+    with sole_writer(folder):
+      # Whoever held the folder before may have filled it.
+      meta = _full_meta(folder, task, settings, episodes)
+      if meta is None:
+        return _make(task, episodes, folder, config, seed, progress)
+  print(f"'{folder}' holds {len(meta['returns'])} demonstrations of {task} already.")
+  return meta
+
+
+@contextlib.contextmanager
+def sole_writer(folder: pathlib.Path) -> Iterator[None]:
+  """Waits until no other process fills this folder; a killed one lets go of it by itself."""
+  path = folder.with_name(f'.{folder.name}.lock')
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = open(path, 'w')
+  except OSError as error:
+    raise UserError(
+      f"Cannot write to the folder '{folder.parent}': {error.strerror}; choose another."
+    ) from error
+  with file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    yield
+
+
+def _full_meta(folder: pathlib.Path, task: str, settings: dict, episodes: int) -> dict | None:
   meta = resume_meta(folder, task, settings)
-  if meta and len(meta['returns']) >= episodes:
-    print(f"'{folder}' holds {len(meta['returns'])} demonstrations of {task} already.")
-    return meta
+  return meta if meta and len(meta['returns']) >= episodes else None
+
+
+def _make(task, episodes, folder, config, seed, progress) -> dict:
+  settings = env_settings(task, config)
+  meta = resume_meta(folder, task, settings)
   if meta and meta['seed'] is None:
     raise UserError(
       f"The folder '{folder}' holds {len(meta['returns'])} imported demonstrations, fewer than "

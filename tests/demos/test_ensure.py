@@ -1,5 +1,7 @@
 """Demonstrations made on the spot, in a process of their own."""
 
+import concurrent.futures
+
 import pytest
 
 from recon_tf import demos
@@ -36,3 +38,13 @@ def test_unusual_settings_get_a_folder_of_their_own(tmp_path):
   assert (
     demos.demo_folder(tmp_path, 'maze_umaze', usual.update({'env.workers': 4})).name == 'maze_umaze'
   )
+
+
+def test_two_runs_that_start_together_share_one_set(tmp_path):
+  config = load_config(env={'render': False})
+  fill = lambda _: demos.ensure_demos('maze_umaze', 3, tmp_path / 'demos', config)
+  with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    assert len(set(pool.map(fill, range(2)))) == 1
+  assert len(episode_files(tmp_path / 'demos')) == 3
+  starts = [tuple(x['position'][0]) for x in load_folder(tmp_path / 'demos')]
+  assert len(set(starts)) == 3
