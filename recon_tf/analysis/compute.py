@@ -10,7 +10,7 @@ import numpy as np
 from recon_tf.analysis.groups import Group, settings_of
 from recon_tf.analysis.measured import mean_of
 from recon_tf.analysis.paper import PAIR, load_paper, paper_compute
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.runs import RunFolder, read_json
 from recon_tf.analysis.texts import NONE, Table, change
 from recon_tf.common.checkpoint import Checkpoint
 from recon_tf.common.npz import UNREADABLE
@@ -18,6 +18,7 @@ from recon_tf.common.npz import UNREADABLE
 RECORDS = load_paper()['compute']['records']
 PARTS = ('world_model', 'disc', 'main', 'explorer')
 MIB = 2**20
+COST = 'cost.json'  # of an archived run, instead of its checkpoints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,8 @@ def run_cost(run: RunFolder) -> Cost:
       return Cost(parameters(path), path.stat().st_size / MIB, *speed)
     except UNREADABLE:
       continue
-  return Cost(None, None, *speed)
+  kept = read_json(run.path / COST) or {}
+  return Cost(kept.get('parts'), kept.get('checkpoint_mib'), *speed)
 
 
 def group_cost(group: Group) -> Cost:

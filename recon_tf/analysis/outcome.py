@@ -19,10 +19,16 @@ RUN_KEYS = (
   'variant', 'task', 'method', 'seed', 'observations', 'score', 'value', 'episodes', 'step',
   'minutes', 'finished', 'commit', 'explorer_support', 'explorer_near', 'explorer_far',
 )  # fmt: skip
+ORIGIN = (
+  'Made by `python scripts/results.py` from the small copies of run folders in `runs/` and the '
+  'text of `notes.md`; change that file, not this one. `python scripts/results.py LOGDIR` adds the '
+  'runs of a folder. `runs.csv` has one line a run, `evaluations.csv` one an evaluation, '
+  '`table.json` the tables below.'
+)
 EVALUATION_KEYS = ('variant', 'task', 'method', 'seed', 'step', 'score', 'value')
 
 
-def write_outcome(runs: list[RunFolder], folder: pathlib.Path, logdir: str) -> pathlib.Path:
+def write_outcome(runs: list[RunFolder], folder: pathlib.Path) -> pathlib.Path:
   """Writes runs.csv, evaluations.csv, table.json, figures/ and README.md; returns the last."""
   groups = group_runs(runs)
   rows = final_table(groups)
@@ -38,7 +44,7 @@ def write_outcome(runs: list[RunFolder], folder: pathlib.Path, logdir: str) -> p
   figures |= draw_regions(groups, folder / 'figures')
   figures |= draw_predictions(groups, folder / 'figures')
   path = folder / 'README.md'
-  text = readme(groups, rows, sections, figures, folder, logdir)
+  text = readme(groups, rows, sections, figures, folder)
   path.write_text(text, encoding='utf-8')
   return path
 
@@ -105,11 +111,11 @@ def _identity(group: Group, run: RunFolder) -> dict:
 # README
 
 
-def readme(groups, rows, sections, figures, folder: pathlib.Path, logdir: str) -> str:
+def readme(groups, rows, sections, figures, folder: pathlib.Path) -> str:
   """The page; what a person wrote in notes.md stands in it as it is."""
   notes = folder / 'notes.md'
   own = notes.read_text(encoding='utf-8').strip() if notes.exists() else ''
-  parts = ['# Results', _origin(logdir)]
+  parts = ['# Results', ORIGIN]
   parts += [own] if own else []
   for setting in settings_of(groups):
     parts += [f'## {setting}', table([x for x in rows if x.group.setting == setting])]
@@ -121,14 +127,6 @@ def readme(groups, rows, sections, figures, folder: pathlib.Path, logdir: str) -
   commands = '\n'.join(f'    {x}' for x in group_commands(groups))
   parts += [f'## Commands\n\n{commands}', f'## Versions\n\n{_versions(groups)}']
   return '\n\n'.join(parts) + '\n'
-
-
-def _origin(logdir: str) -> str:
-  return (
-    f'Made by `python scripts/results.py {logdir} --out results` from the run folders, the text of '
-    '`notes.md` included; change that file, not this one. `runs.csv` has one line a run, '
-    '`evaluations.csv` one an evaluation, `table.json` the tables below.'
-  )
 
 
 def table(rows: list[Row]) -> str:

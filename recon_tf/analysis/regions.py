@@ -19,6 +19,7 @@ from recon_tf.demos.ensure import demo_folder
 
 SUPPORT, NEAR = 0.025, 0.10
 REGIONS = ('support', 'near', 'far')
+POSITIONS = 'positions.npz'  # of an archived run, instead of its episodes and demonstrations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +61,8 @@ def real_steps(run: RunFolder) -> Steps | None:
 
 def read_steps(run: RunFolder) -> np.ndarray:
   """[steps, 3] of x, y and who acted, without the random ones that fill the replay first."""
+  if kept := _archived(run):
+    return kept['steps']
   rows = []
   for path in list_files(run.path / 'train_episodes'):
     episode = read_keys(path, ('log_position', 'log_explorer'))
@@ -74,6 +77,8 @@ def read_steps(run: RunFolder) -> np.ndarray:
 
 def expert_cloud(run: RunFolder) -> np.ndarray | None:
   """Positions of the demonstrations that the run learned from, [states, 2]."""
+  if kept := _archived(run):
+    return kept['expert']
   folder = demonstrations(run)
   if folder is None:
     return None
@@ -97,6 +102,8 @@ def demonstrations(run: RunFolder) -> pathlib.Path | None:
 
 def expert_success(run: RunFolder) -> tuple[int, int] | None:
   """Successes and attempts of the expert while it made the demonstrations, if recorded."""
+  if kept := _archived(run):
+    return tuple(kept['expert_success'].tolist()) or None
   folder = demonstrations(run)
   try:
     meta = load_meta(folder) if folder else None
@@ -106,6 +113,10 @@ def expert_success(run: RunFolder) -> tuple[int, int] | None:
     return None
   successes = sum(meta['successes'])
   return successes, len(meta['successes']) + meta.get('rejected', 0)
+
+
+def _archived(run: RunFolder) -> dict[str, np.ndarray] | None:
+  return read_keys(run.path / POSITIONS, ('steps', 'expert', 'expert_success'))
 
 
 def read_keys(path: pathlib.Path, keys: tuple[str, ...]) -> dict[str, np.ndarray] | None:

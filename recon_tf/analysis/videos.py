@@ -12,11 +12,15 @@ from tensorboard.compat.proto.event_pb2 import Event
 from recon_tf.analysis.runs import RunFolder
 
 GIF = b'GIF8'
+VIDEOS = 'videos'  # of an archived run, instead of its event files: <tag>-<step>.gif
 
 
 def read_gifs(run: RunFolder) -> dict[str, dict[int, bytes]]:
   """GIFs by name and step; of several at one step the newest."""
   found = {}
+  for path in sorted((run.path / VIDEOS).rglob('*.gif')):
+    tag, _, step = path.relative_to(run.path / VIDEOS).with_suffix('').as_posix().rpartition('-')
+    found.setdefault(tag, {})[int(step)] = path.read_bytes()
   for path in sorted(run.path.glob('events.out.tfevents.*')):
     for record in read_records(path):
       # Most records are scalars: parsing them all would take minutes.

@@ -47,12 +47,12 @@ def sole_writer(folder: pathlib.Path) -> Iterator[None]:
   path = folder.with_name(f'.{folder.name}.lock')
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = open(path, 'w')
+    path.touch()
   except OSError as error:
     raise UserError(
       f"Cannot write to the folder '{folder.parent}': {error.strerror}; choose another."
     ) from error
-  with file:
+  with open(path) as file:
     fcntl.flock(file, fcntl.LOCK_EX)
     yield
 

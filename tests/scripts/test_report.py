@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from recon_tf.analysis.archive import archive_run
+from recon_tf.analysis.compute import run_cost
 from recon_tf.analysis.plots import COLORS
+from recon_tf.analysis.regions import real_steps
+from recon_tf.analysis.runs import open_run
+from recon_tf.analysis.videos import read_gifs
 from recon_tf.common.versions import record_meta
 from tests.run_fixtures import refused, script, tiny_run
 from tests.written_measures import (
@@ -163,6 +168,16 @@ def test_results_are_small_files_and_one_page(comparison):
   assert [x['paper'] for x in rows] == [41.3, 100.0]
   size = sum(x.stat().st_size for x in folder.rglob('*') if x.is_file())
   assert size < 2e6
+  # The copies alone, as in a fresh clone, give the same page.
+  before = {x: x.read_bytes() for x in folder.glob('*.*') if x.suffix in ('.md', '.csv', '.json')}
+  (comparison / 'runs').rename(comparison / 'gone')
+  try:
+    result = script('results', cwd=comparison)
+  finally:
+    (comparison / 'gone').rename(comparison / 'runs')
+  assert result.returncode == 0, result.stderr
+  for path, content in before.items():
+    assert path.read_bytes() == content, path
 
 
 def test_a_run_that_has_only_begun(tmp_path):
@@ -187,7 +202,7 @@ def test_folders_without_runs_are_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_real_run_with_videos(tmp_path):
+def test_real_run_with_videos(tmp_path, monkeypatch):
   see = {'cnn_keys': 'image', 'mlp_keys': '$^', 'cnn_depth': 2}
   changes = {'env.render': True, 'encoder': see, 'decoder': see, 'eager': True}
   run = tiny_run(tmp_path, video_every=1, eval_every=90, **changes)
@@ -206,3 +221,14 @@ def test_real_run_with_videos(tmp_path):
   # Rows are truth, model and error of one prediction.
   assert Image.open(sheet).height == 3 * 64
   assert 'finished</td>' in browse(page, tmp_path, '--dump-dom')
+  # The small copy of the run has the same videos and regions, and no weights.
+  monkeypatch.chdir(tmp_path)  # where the demonstrations are
+  copy = tmp_path / 'copy' / 'maze_umaze' / 'recon' / '0'
+  archive_run(open_run(run), copy)
+  newest = {tag: {max(x): x[max(x)]} for tag, x in read_gifs(open_run(run)).items()}
+  assert read_gifs(open_run(copy)) == newest
+  original, kept = real_steps(open_run(run)), real_steps(open_run(copy))
+  np.testing.assert_allclose(kept.distance, original.distance, atol=1e-6)
+  assert run_cost(open_run(copy)) == run_cost(open_run(run))
+  assert not list(copy.rglob('checkpoints'))
+  assert sum(x.stat().st_size for x in copy.rglob('*') if x.is_file()) < 1e6
