@@ -18,7 +18,7 @@ from recon_tf.analysis.videos import VIDEOS, read_gifs
 from recon_tf.common.npz import write_npz
 
 COPIED = ('config.yaml', 'meta.json', 'eval/*.json', 'diagnose/*.json')
-DIGITS = 4  # significant ones of a metric
+DIGITS = 6  # significant ones of a metric
 
 
 def archive_runs(runs: list[RunFolder], logdir: pathlib.Path, folder: pathlib.Path) -> None:
