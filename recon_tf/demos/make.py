@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import os
 import pathlib
 from collections.abc import Iterator
 
@@ -44,17 +45,20 @@ def make_demos(
 @contextlib.contextmanager
 def sole_writer(folder: pathlib.Path) -> Iterator[None]:
   """Waits until no other process fills this folder; a killed one lets go of it by itself."""
-  path = folder.with_name(f'.{folder.name}.lock')
   try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)  # the folder itself is the lock: nothing is left behind
   except OSError as error:
     raise UserError(
-      f"Cannot write to the folder '{folder.parent}': {error.strerror}; choose another."
+      f"Cannot write to the folder '{folder}': {error.strerror}; choose another."
     ) from error
-  with open(path) as file:
-    fcntl.flock(file, fcntl.LOCK_EX)
+  try:
+    fcntl.flock(handle, fcntl.LOCK_EX)
     yield
+  finally:
+    with contextlib.suppress(OSError):
+      folder.rmdir()  # only if nothing came of it
+    os.close(handle)
 
 
 def _full_meta(folder: pathlib.Path, task: str, settings: dict, episodes: int) -> dict | None:
