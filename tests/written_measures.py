@@ -64,6 +64,10 @@ def write_recoverability(run: RunFolder, auroc: list[float | None], error: float
     **_identity(run), 'step': 100, 'tube': 0.1, 'delta': 0.5, 'candidates': 100, 'recovered': 0.6,
     'horizons': HORIZONS, 'auroc': auroc, 'oracle': np.linspace(0.7, 1, 15).tolist(),
     'calibration': {'5': {**bins, 'error': error}, '15': {**bins, 'error': error / 2}},
+    'tubes': [{
+      'tube': 0.2, 'candidates': 80, 'recovered': 0.7, 'auroc_5': auroc[4], 'oracle_5': 0.8,
+      'auroc_15': auroc[14], 'oracle_15': 1.0,
+    }],
   }  # fmt: skip
   write(run, 'recoverability', content)
 

@@ -9,6 +9,7 @@ from recon_tf.analysis.recovery_tables import (
   acquisition_table,
   allocation_table,
   recoverability_table,
+  tube_table,
 )
 from recon_tf.analysis.texts import NONE, Table, change, digits, make_table
 
@@ -22,8 +23,8 @@ GAP_COLUMNS = {
 def all_tables(groups: list[Group]) -> list[Table]:
   """Every table, also those without data yet."""
   makers = (
-    robustness_table, gap_table, deciles_table, recoverability_table, acquisition_table,
-    allocation_table, compute_table,
+    robustness_table, gap_table, deciles_table, recoverability_table, tube_table,
+    acquisition_table, allocation_table, compute_table,
   )  # fmt: skip
   return [make(groups) for make in makers]
 

@@ -21,6 +21,7 @@ STEPS = 15  # real steps in which to recover, and the longest imagination
 SHOWN = (5, 15)  # horizons of the calibration plot
 BINS = 10
 TUBE = regions.NEAR  # what is near the expert's states counts as back
+WIDER = (1.0, 1.5, 2.0, 2.5, 3.5)  # other widths that are looked at too, as factors
 
 
 def gate_scores(agent, state: dict[str, tf.Tensor], horizon: int = STEPS) -> np.ndarray:
@@ -78,6 +79,21 @@ def diagnose(trained: Trained, tube: float = TUBE) -> dict:
     'distance': found['start'].tolist(),
     'label': label.tolist(),
     'gate': {str(h): gate[h - 1].tolist() for h in SHOWN},
+    'tubes': [_in_tube(found, gate, oracle, factor * tube) for factor in WIDER],
+  }
+
+
+def _in_tube(found: dict[str, np.ndarray], gate, oracle, tube: float) -> dict:
+  """The same numbers for another tube: around few demonstrations a narrow one misses their ways."""
+  out = found['start'] > tube
+  label = found['distances'][:, out].min(0, initial=np.inf) <= tube
+  score = lambda x: _rounded(auroc(x[out][label], x[out][~label]))
+  return {
+    'tube': tube,
+    'candidates': int(out.sum()),
+    'recovered': float(label.mean()) if len(label) else None,
+    **{f'auroc_{h}': score(gate[h - 1]) for h in SHOWN},
+    **{f'oracle_{h}': score(oracle[h - 1]) for h in SHOWN},
   }
 
 
@@ -156,6 +172,12 @@ def lines(result: dict) -> list[str]:
     text.append(f'{h:8d}{show(own):>12}{show(best):>8}')
   for h, x in result['calibration'].items():
     text.append(f'calibration error of G at horizon {h}: {x["error"]:.3f}')
+  names = [f'{name} H{h}' for name in ('AUROC', 'oracle') for h in SHOWN]
+  text.append(''.join(f'{x:>12}' for x in ('tube', 'states', 'recovered', *names)))
+  for x in result['tubes']:
+    scores = [x[f'{name}_{h}'] for name in ('auroc', 'oracle') for h in SHOWN]
+    cells = [f'{x["tube"]:.3f}', x['candidates'], *map(show, (x['recovered'], *scores))]
+    text.append(''.join(f'{x:>12}' for x in cells))
   return text
 
 

@@ -3,7 +3,7 @@
 from recon_tf.analysis import regions
 from recon_tf.analysis.groups import Group
 from recon_tf.analysis.measured import anchors_differ, mean_of, with_data
-from recon_tf.analysis.texts import Table, digits, fixed, make_table
+from recon_tf.analysis.texts import NONE, Table, digits, fixed, make_table
 
 
 def recoverability_table(groups: list[Group]) -> Table:
@@ -33,6 +33,28 @@ def recoverability_table(groups: list[Group]) -> Table:
   ]
   title = 'Recoverability: prediction and reality'
   return make_table('recoverability', title, tuple(head), rows, notes, 'recoverability')
+
+
+def tube_table(groups: list[Group]) -> Table:
+  """What counts as back decides what the gate is asked: the same for wider tubes."""
+  rows = []
+  names = ('auroc_5', 'oracle_5', 'auroc_15', 'oracle_15')
+  for group, results in with_data(groups, 'recoverability'):
+    tubes = [x['tubes'] for x in results if 'tubes' in x]
+    for own in zip(*tubes, strict=True):
+      mean = lambda key, own=own: mean_of([x[key] for x in own])
+      back = mean('recovered')
+      cells = [f'{own[0]["tube"]:.2f}', f'{mean("candidates"):.0f}']
+      cells += [NONE if back is None else f'{100 * back:.0f}', *(fixed(mean(x)) for x in names)]
+      rows.append((group.setting, group.method, str(len(own)), *cells))
+  head = ('task', 'method', 'seeds', 'tube', 'states', 'recovered %', 'AUROC H5', 'oracle H5',
+          'AUROC H15', 'oracle H15')  # fmt: skip
+  notes = [
+    'The states outside of a tube, and whether the main policy comes back into it. Around few '
+    'demonstrations a narrow tube counts a parallel way to the goal as lost.'
+  ]
+  title = 'Recoverability by what counts as back'
+  return make_table('tubes', title, head, rows, notes, 'recoverability')
 
 
 def acquisition_table(groups: list[Group]) -> Table:

@@ -59,6 +59,9 @@ def test_recoverability_and_acquisition(tmp_path):
   # At H15 only one seed has candidates of both kinds.
   assert row[:5] == ('maze_pointmaze', 'recon', '2', '100', '60')
   assert row[5:] == ('0.550', f'{0.7 + 0.3 * 4 / 14:.3f}', '0.500', '1.000', '0.200', '0.100')
+  (row,) = found['tubes'].rows
+  cells = ('0.20', '80', '70', '0.550', '0.800', '0.500', '1.000')
+  assert row == ('maze_pointmaze', 'recon', '2', *cells)
   (row,) = found['acquisition'].rows
   assert row == ('maze_pointmaze', 'recon', '2', '500', '0 to 1000', '20', '9', '11', '11')
 

@@ -65,6 +65,23 @@ def test_calibration_by_hand():
   assert found['error'] == pytest.approx((2 * 0.47 + 2 * 0.43 + 1 * 1.0) / 5)
 
 
+def test_a_wider_tube_takes_in_more_by_hand():
+  """Four states; with 0.2 the second is inside from the start and the third comes back."""
+  distances = np.array([[0.3, 0.14, 0.4, 0.6], [0.05, 0.15, 0.18, 0.5]])
+  found = {'start': np.array([0.3, 0.15, 0.4, 0.6]), 'distances': distances}
+  gate = np.tile([0.9, 0.1, 0.8, 0.2], (15, 1))
+  oracle = -np.tile(distances.min(0), (15, 1))
+  narrow = recoverability._in_tube(found, gate, oracle, 0.1)
+  assert (narrow['candidates'], narrow['recovered']) == (4, 0.25)
+  assert narrow['auroc_5'] == narrow['oracle_15'] == 1
+  wide = recoverability._in_tube(found, gate, oracle, 0.2)
+  assert (wide['candidates'], wide['recovered']) == (3, pytest.approx(2 / 3))
+  assert wide['auroc_15'] == 1
+  beyond = recoverability._in_tube(found, gate, oracle, 1.0)
+  assert beyond['candidates'] == 0
+  assert beyond['recovered'] is beyond['auroc_5'] is None
+
+
 @pytest.fixture(scope='module')
 def maze():
   config = load_config('maze', 'state').update({'env.length': 60, 'env.maze.repeat': 8})

@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from recon_tf.analysis import stages
 from tests.run_fixtures import digests, script, tiny_run
 
 
@@ -25,7 +27,7 @@ def test_every_stage_answers(answers):
 
 
 @pytest.mark.slow
-def test_what_moves_is_compared_with_a_frozen_picture(answers):
+def test_what_moves_is_compared_with_its_variance(answers):
   ahead = [v for k, v in answers[1].items() if k.endswith('_ahead')]
   assert len(ahead) == 2  # position and velocity; the goal does not move and is left out
   own = [v for k, v in answers[1].items() if k.endswith('_own')]  # the run's own episodes
@@ -41,7 +43,21 @@ def test_expert_and_policy_are_told_apart(answers):
   assert answers[4]['policy'] < 1
   assert not answers[4]['holds']
   assert 0 <= answers[3]['auroc_random'] <= 1
-  assert 0 <= answers[3]['auroc_noisy_expert'] <= 1
+  assert {f'auroc_noise_{x}' for x in (0.3, 1.0)} < set(answers[3])
+  assert all(0 <= v <= 1 for k, v in answers[3].items() if k.startswith('auroc'))
+
+
+def test_a_constant_prediction_has_the_whole_variance_as_error():
+  """A velocity that is steady in the predicted steps does not divide by nothing."""
+  held = {'speed': np.linspace(0, 1, 200).reshape(2, 100, 1), 'goal': np.ones((2, 100, 1))}
+  mean = {'speed': np.full((2, 100, 1), 0.5), 'goal': np.zeros((2, 100, 1))}
+  batch = {'speed': np.full((2, 20, 1), 0.3)}
+  ahead = (batch, {'speed': np.full((2, 20, 1), 0.4)})
+  found = stages._see_anything(held, mean, {'ahead': ahead})
+  assert set(found) == {'speed_now', 'speed_ahead', 'holds'}
+  assert found['speed_now'] == pytest.approx(1)
+  assert found['speed_ahead'] == pytest.approx(0.01 / held['speed'].var())
+  assert found['holds']
 
 
 @pytest.mark.slow

@@ -74,6 +74,10 @@ def check_recoverability(found):
     assert all(0 <= x <= 1 for x in found['auroc'])
   for x in found['calibration'].values():
     assert sum(x['count']) == found['candidates']
+  first, *wider = found['tubes']
+  assert (first['tube'], first['candidates']) == (found['tube'], found['candidates'])
+  assert first['auroc_5'] == found['auroc'][4]
+  assert all(x['candidates'] < first['candidates'] for x in wider)
 
 
 def check_acquisition(found):

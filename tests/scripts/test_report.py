@@ -30,7 +30,7 @@ from tests.written_runs import lines, make_run, walk
 CHROMIUM = next(filter(None, map(shutil.which, ('chromium', 'chromium-browser'))), None)
 TRACES = {'disc/expert': 0.6, 'disc/main': 0.4, 'gate/mean': 0.5, 'gate/delta': 0.45}
 MEASURED = (
-  'robustness', 'gap', 'deciles', 'recoverability', 'acquisition', 'allocation', 'compute',
+  'robustness', 'gap', 'deciles', 'recoverability', 'tubes', 'acquisition', 'allocation', 'compute',
 )  # fmt: skip
 SECTIONS = ('curves', 'table', 'runs', 'traces', 'regions', *MEASURED, 'commands', 'versions')
 
