@@ -51,9 +51,14 @@ def _own_episodes(trained: Trained) -> dict[str, np.ndarray] | None:
 
 
 def _span(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """Context and the steps to predict; not the start, where nothing moves yet."""
+  """Context and the steps to predict; not the start, where nothing moves yet.
+
+  The first row begins a sequence as those of the replay do, wherever it lies in its episode.
+  """
   first = 10 if batch['action'].shape[1] > CONTEXT + AHEAD + 10 else 0
-  return {k: v[:, first : first + CONTEXT + AHEAD] for k, v in batch.items()}
+  span = {k: v[:, first : first + CONTEXT + AHEAD].copy() for k, v in batch.items()}
+  span['is_first'][:, 0] = True
+  return span
 
 
 def _see_markers(held, now, later) -> Numbers:

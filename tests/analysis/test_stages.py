@@ -67,3 +67,12 @@ def test_both_policies_are_measured(answers):
   assert numbers['ratio'] == pytest.approx(ratio)
   assert 0 <= numbers['explorer_gate'] <= 1
   assert numbers['explorer_distance'] > 0
+
+
+def test_a_span_begins_as_a_sequence_of_the_replay():
+  batch = {'action': np.arange(80.0).reshape(2, 40), 'is_first': np.zeros((2, 40), bool)}
+  span = stages._span(batch)
+  np.testing.assert_array_equal(span['action'], batch['action'][:, 10:30])
+  np.testing.assert_array_equal(span['is_first'].sum(1), [1, 1])
+  assert span['is_first'][:, 0].all()
+  assert not batch['is_first'].any()
