@@ -8,7 +8,10 @@ import sys
 import pytest
 
 CHILD = 'RECON_TENSORFLOW_TESTS'
-USES = re.compile(r'^(import tensorflow|from recon_tf import loop|.*agent_fixtures)', re.MULTILINE)
+USES = re.compile(
+  r'^(import tensorflow|from recon_tf import loop|.*analysis import .*stages|.*agent_fixtures)',
+  re.MULTILINE,
+)
 
 
 def uses_tensorflow(path) -> bool:
