@@ -81,13 +81,13 @@ def _see_markers(held, now, later) -> Numbers:
 
 
 def _see_anything(held, now, later) -> Numbers:
-  """Squared errors as a share of the variance of what is seen, over all expert episodes."""
+  """Squared errors as a share of the variance of what is seen within the expert's episodes."""
   numbers = {}
   error = lambda x, y: np.square(x - y).mean()
   for key in now:
     truth = lambda batch, key=key: batch[key] / 255 if batch[key].dtype == np.uint8 else batch[key]
     # Not what changes within the predicted steps: that may be next to nothing, as a steady speed.
-    spread = error(truth(held), truth(held).mean((0, 1)))
+    spread = error(truth(held), truth(held).mean(1, keepdims=True))
     if spread < 1e-8:  # such as the position of a goal
       continue
     numbers[f'{key}_now'] = float(error(now[key], truth(held)) / spread)

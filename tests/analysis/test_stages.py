@@ -49,7 +49,8 @@ def test_expert_and_policy_are_told_apart(answers):
 
 def test_a_constant_prediction_has_the_whole_variance_as_error():
   """A velocity that is steady in the predicted steps does not divide by nothing."""
-  held = {'speed': np.linspace(0, 1, 200).reshape(2, 100, 1), 'goal': np.ones((2, 100, 1))}
+  goal = np.array([1.0, 2.0]).reshape(2, 1, 1).repeat(100, 1)  # still in each of the episodes
+  held = {'speed': np.tile(np.linspace(0, 1, 100), (2, 1))[..., None], 'goal': goal}
   mean = {'speed': np.full((2, 100, 1), 0.5), 'goal': np.zeros((2, 100, 1))}
   batch = {'speed': np.full((2, 20, 1), 0.3)}
   ahead = (batch, {'speed': np.full((2, 20, 1), 0.4)})
