@@ -92,8 +92,10 @@ def allocation_table(groups: list[Group]) -> Table:
       shares = [x for x in (steps.shares(explorer) for steps in found) if x]
       if shares:
         cells = [f'{100 * mean_of([x[name] for x in shares]):.1f}' for name in regions.REGIONS]
+        cells += [fixed(mean_of([x.mean_distance(explorer) for x in found]))]
         rows.append((group.setting, group.method, str(len(shares)), who, *cells))
-  head = ('task', 'method', 'seeds', 'who acted', *(f'{x} %' for x in regions.REGIONS))
+  shares = (f'{x} %' for x in regions.REGIONS)
+  head = ('task', 'method', 'seeds', 'who acted', *shares, 'mean distance')
   notes = [
     'Shares of the states that real steps led to, random prefill left out: support up to '
     f'{regions.SUPPORT}, near up to {regions.NEAR}, far beyond. The paper prints no numbers.'

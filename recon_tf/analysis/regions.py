@@ -38,6 +38,11 @@ class Steps:
     counts = np.bincount(region_of(chosen), minlength=len(REGIONS))
     return dict(zip(REGIONS, (counts / len(chosen)).tolist(), strict=True))
 
+  def mean_distance(self, explorer: bool) -> float | None:
+    """Of the steps to the expert's positions, None without a step."""
+    chosen = self.distance[self.explorer == explorer]
+    return float(chosen.mean()) if len(chosen) else None
+
 
 def region_of(distance: np.ndarray) -> np.ndarray:
   """Index into REGIONS; a boundary belongs to the nearer region."""

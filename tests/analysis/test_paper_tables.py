@@ -104,9 +104,9 @@ def test_allocation_tells_who_acted(tmp_path):
     run = make_run(tmp_path / 'runs', method, demos=str(tmp_path / 'demos'), prefill=0)
     walk(run.path / 'train_episodes', [[0, 0], [0, 0.01], [0, 0.05]], explorer)
   assert tables(tmp_path / 'runs')['allocation'].rows == (
-    ('maze_pointmaze', 'cmil', '1', 'main', '50.0', '50.0', '0.0'),
-    ('maze_pointmaze', 'random_collect', '1', 'random', '0.0', '100.0', '0.0'),
-    ('maze_pointmaze', 'random_collect', '1', 'main', '100.0', '0.0', '0.0'),
+    ('maze_pointmaze', 'cmil', '1', 'main', '50.0', '50.0', '0.0', '0.030'),
+    ('maze_pointmaze', 'random_collect', '1', 'random', '0.0', '100.0', '0.0', '0.050'),
+    ('maze_pointmaze', 'random_collect', '1', 'main', '100.0', '0.0', '0.0', '0.010'),
   )
 
 
