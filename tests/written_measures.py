@@ -57,7 +57,9 @@ def write_gap(run: RunFolder, expert: float, replay: float, uncertainty: float) 
   write(run, 'gap', content)
 
 
-def write_recoverability(run: RunFolder, auroc: list[float | None], error: float = 0.1) -> None:
+def write_recoverability(
+  run: RunFolder, auroc: list[float | None], error: float = 0.1, tube: float = 0.2
+) -> None:
   """AUROC by horizon; the oracle rises to 1."""
   bins = {'predicted': [0.05, 0.5, 0.95], 'frequency': [0.1, 0.4, 0.8], 'count': [30, 10, 60]}
   content = {
@@ -65,7 +67,7 @@ def write_recoverability(run: RunFolder, auroc: list[float | None], error: float
     'horizons': HORIZONS, 'auroc': auroc, 'oracle': np.linspace(0.7, 1, 15).tolist(),
     'calibration': {'5': {**bins, 'error': error}, '15': {**bins, 'error': error / 2}},
     'tubes': [{
-      'tube': 0.2, 'candidates': 80, 'recovered': 0.7, 'auroc_5': auroc[4], 'oracle_5': 0.8,
+      'tube': tube, 'candidates': 80, 'recovered': 0.7, 'auroc_5': auroc[4], 'oracle_5': 0.8,
       'auroc_15': auroc[14], 'oracle_15': 1.0,
     }],
   }  # fmt: skip

@@ -40,11 +40,13 @@ def tube_table(groups: list[Group]) -> Table:
   rows = []
   names = ('auroc_5', 'oracle_5', 'auroc_15', 'oracle_15')
   for group, results in with_data(groups, 'recoverability'):
-    tubes = [x['tubes'] for x in results if 'tubes' in x]
-    for own in zip(*tubes, strict=True):
+    tubes = {}  # seeds may have been measured with different ones
+    for x in (x for result in results for x in result.get('tubes', ())):
+      tubes.setdefault(f'{x["tube"]:.2f}', []).append(x)
+    for tube, own in tubes.items():
       mean = lambda key, own=own: mean_of([x[key] for x in own])
       back = mean('recovered')
-      cells = [f'{own[0]["tube"]:.2f}', f'{mean("candidates"):.0f}']
+      cells = [tube, f'{mean("candidates"):.0f}']
       cells += [NONE if back is None else f'{100 * back:.0f}', *(fixed(mean(x)) for x in names)]
       rows.append((group.setting, group.method, str(len(own)), *cells))
   head = ('task', 'method', 'seeds', 'tube', 'states', 'recovered %', 'AUROC H5', 'oracle H5',
@@ -94,11 +96,12 @@ def allocation_table(groups: list[Group]) -> Table:
         cells = [f'{100 * mean_of([x[name] for x in shares]):.1f}' for name in regions.REGIONS]
         cells += [fixed(mean_of([x.mean_distance(explorer) for x in found]))]
         rows.append((group.setting, group.method, str(len(shares)), who, *cells))
-  shares = (f'{x} %' for x in regions.REGIONS)
-  head = ('task', 'method', 'seeds', 'who acted', *shares, 'mean distance')
+  columns = (f'{x} %' for x in regions.REGIONS)
+  head = ('task', 'method', 'seeds', 'who acted', *columns, 'mean distance')
   notes = [
     'Shares of the states that real steps led to, random prefill left out: support up to '
-    f'{regions.SUPPORT}, near up to {regions.NEAR}, far beyond. The paper prints no numbers.'
+    f'{regions.SUPPORT}, near up to {regions.NEAR}, far beyond, and how far they are on average '
+    'from the nearest position of the demonstrations. The paper prints no numbers.'
   ]
   missing = (
     'Steps by region need a maze: collected episodes with log_position, and the demonstrations.'

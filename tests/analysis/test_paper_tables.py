@@ -66,6 +66,14 @@ def test_recoverability_and_acquisition(tmp_path):
   assert row == ('maze_pointmaze', 'recon', '2', '500', '0 to 1000', '20', '9', '11', '11')
 
 
+def test_seeds_with_other_tubes_are_not_averaged(tmp_path):
+  for seed, tube in enumerate((0.2, 0.4)):
+    run = make_run(tmp_path, 'recon', seed)
+    write_recoverability(run, [0.5 + seed / 10] * 15, tube=tube)
+  rows = tables(tmp_path)['tubes'].rows
+  assert [x[2:4] + x[6:7] for x in rows] == [('1', '0.20', '0.500'), ('1', '0.40', '0.600')]
+
+
 def test_gains_on_different_anchors_are_named(tmp_path):
   for method in ('cmil', 'recon'):
     same, other = (make_run(tmp_path, method, seed) for seed in (0, 1))
