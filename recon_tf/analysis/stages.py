@@ -3,6 +3,7 @@
 Each stage returns flat numbers, 'holds', and images under keys that begin with 'image/'.
 """
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -102,6 +103,7 @@ def _distance(a: np.ndarray, b: np.ndarray) -> float:
   return float(np.median(np.nan_to_num(np.linalg.norm(a - b, axis=-1), nan=np.inf)))
 
 
+@functools.lru_cache(maxsize=1)  # stages 2 and 4 ask for the same clone
 def clones(trained: Trained, updates: int = 6000) -> Numbers:
   """2. Does a fresh actor, cloned on this model's latents alone, do what the expert does?"""
   agent = trained.agent

@@ -10,7 +10,7 @@ from recon_tf.analysis.runs import RunFolder
 from recon_tf.common import Checkpoint, UserError
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Trained:
   """An agent as its newest checkpoint left it."""
 
