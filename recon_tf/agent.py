@@ -5,10 +5,10 @@ import tensorflow as tf
 
 from recon_tf import explorer as exploration
 from recon_tf.behavior import ActorCritic
-from recon_tf.common import tfutils
 from recon_tf.common.errors import UserError
-from recon_tf.common.stored import Stored
 from recon_tf.discriminator import Discriminator
+from recon_tf.nn import tfutils
+from recon_tf.nn.checkpointable import Stored
 from recon_tf.world_model import WorldModel
 
 IGNORED = ('reward', 'is_first', 'is_last', 'is_terminal', 'action')

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import dists, nets, pieces, tfutils
 from recon_tf.discriminator import masked_mean
+from recon_tf.nn import dists, microbatch, nets, tfutils
 
 Metrics = dict[str, tf.Tensor]
 
@@ -80,12 +80,14 @@ class ActorCritic(tfutils.Module):
 
     start = {k: start[k][None] for k in ('deter', 'stoch')}
     own = {k: noise[k] for k in ('action', 'latent', 'reward')}
-    return pieces.loss_in_pieces(rollout, self._pieces(own), self.actor.variables, (), (start, own))
+    return microbatch.loss_in_pieces(
+      rollout, self._pieces(own), self.actor.variables, (), (start, own)
+    )
 
   def _pieces(self, rows: dict[str, tf.Tensor]) -> int:
     """How many pieces of the starts keep to the limit; rows are [horizon, starts, ...]."""
     horizon, starts = rows['action'].shape[:2]
-    return pieces.count_pieces(starts, horizon, self._config.piece)
+    return microbatch.count_pieces(starts, horizon, self._config.piece)
 
   def clone(self, expert: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> Metrics:
     """One update on the expert's actions alone."""
@@ -176,7 +178,7 @@ class ActorCritic(tfutils.Module):
 
     seq = {k: seq[k] for k in ('feature', 'action', 'reward')}
     args = (self._pieces(seq), self._fast_variables, (), seq)
-    loss, _, starts = pieces.loss_in_pieces(imagined, *args)
+    loss, _, starts = microbatch.loss_in_pieces(imagined, *args)
     metrics = {f'{self._name}/critic_imag_loss': loss}
     if replay is not None:
       replay_loss = self._replay_critic_loss(replay, starts['value'][0], starts['return'][0])

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import nets, tfutils
+from recon_tf.nn import nets, tfutils
 
 
 class Discriminator(tfutils.Module):

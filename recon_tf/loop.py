@@ -10,7 +10,6 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from recon_tf import demos, envs
-from recon_tf.agents import make_agent, sequences
 from recon_tf.common import (
   Checkpoint,
   Config,
@@ -30,6 +29,7 @@ from recon_tf.common.folders import check_settings, finished, run_folder
 from recon_tf.common.versions import record_meta
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
+from recon_tf.make_agent import make_agent, sequences
 
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
 ESSENTIALS = (

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from recon_tf.common import dists, nets, tfutils
+from recon_tf.nn import dists, nets, tfutils
 
 State = dict[str, tf.Tensor]
 

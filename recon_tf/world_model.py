@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import nets, pieces, tfutils
+from recon_tf.nn import microbatch, nets, tfutils
 from recon_tf.rssm import EnsembleRSSM, kl_loss
 
 
@@ -23,15 +23,15 @@ class WorldModel(tfutils.Module):
     """Loss, posterior states [batch, time] and metrics."""
     config = self._config
     batch, length = data['is_first'].shape
-    amount = pieces.count_pieces(batch, length, config.piece)
+    amount = microbatch.count_pieces(batch, length, config.piece)
     args = (self.encoder.variables, {k: data[k] for k in self.encoder.keys})
-    embed = pieces.outputs_in_pieces(self.encoder, amount, *args)
+    embed = microbatch.outputs_in_pieces(self.encoder, amount, *args)
     post, prior = self.observe(embed, data['action'], data['is_first'], noise)
     kl, kl_value = kl_loss(post, prior, config.kl.free, config.kl.balance)
     targets = {k: data[k] for k in self.decoder.keys}
-    amount = pieces.count_pieces(length, batch, config.piece)
+    amount = microbatch.count_pieces(length, batch, config.piece)
     args = (self.decoder.variables, self.rssm.features(post), targets)
-    like, metrics, _ = pieces.loss_in_pieces(self.reconstruction, amount, *args)
+    like, metrics, _ = microbatch.loss_in_pieces(self.reconstruction, amount, *args)
     metrics = {'model/kl': kl_value, **metrics}
     metrics['model/prior_std'] = tf.reduce_mean(prior['std'])
     metrics['model/post_std'] = tf.reduce_mean(post['std'])

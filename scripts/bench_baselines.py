@@ -46,7 +46,7 @@ def bench_baselines(argv: list[str]) -> None:
 
 
 def make_agent(config: Config):
-  from recon_tf.agents import make_agent
+  from recon_tf.make_agent import make_agent
 
   return make_agent(config, spaces(config), {'action': Box(-1, 1, (bench_train.ACTION,))})
 
@@ -69,7 +69,7 @@ def make_planner(agent, data: dict) -> Callable[[], None]:
 
 
 def count_update(name: str, config: Config) -> int:
-  from recon_tf.baselines import iqmpc_flops
+  from recon_tf.perf import iqmpc_flops
 
   shapes = {k: v.shape for k, v in spaces(config).items()}
   count = {'dadac': count_dadac, 'iqmpc': iqmpc_flops.count_update}[name]
@@ -77,16 +77,16 @@ def count_update(name: str, config: Config) -> int:
 
 
 def count_plan(config: Config, agent) -> int:
-  from recon_tf.baselines import iqmpc_flops
+  from recon_tf.perf import iqmpc_flops
 
   shapes = {k: v.shape for k, v in spaces(config).items()}
   return iqmpc_flops.count_plan(config, shapes, bench_train.ACTION, agent._iterations)
 
 
 def count_dadac(config: Config, shapes: dict[str, tuple], action: int) -> dict[str, int]:
-  """An update of DA-DAC by part, with its share of the actor's; rules as in analysis/flops.py."""
-  from recon_tf.analysis.flops import FROZEN, LEARNED, layers, on_data
-  from recon_tf.baselines.iqmpc_flops import conv_products
+  """An update of DA-DAC by part, with its share of the actor's; rules as in perf/flops.py."""
+  from recon_tf.perf.flops import FROZEN, LEARNED, layers, on_data
+  from recon_tf.perf.iqmpc_flops import conv_products
 
   settings, rows = config.dadac, config.dadac.batch
   if config.env.render:

@@ -55,8 +55,8 @@ def bench_train(argv: list[str]) -> None:
 
 def measure(config: Config, own, folder: pathlib.Path, programs: pathlib.Path) -> dict:
   """All numbers of one run; wall clock unless a name says cpu."""
-  from recon_tf.analysis.flops import count_flops
   from recon_tf.loop import prepare_tensorflow
+  from recon_tf.perf.flops import count_flops
 
   prepare_tensorflow(config)
   sources = make_replay(folder, config), make_replay(None, config)
@@ -193,7 +193,7 @@ def make_replay(folder: pathlib.Path | None, config: Config) -> Replay:
 
 
 def sample(sources: tuple[Replay, Replay], config: Config, number: int) -> list[dict]:
-  from recon_tf.agents import sequences
+  from recon_tf.make_agent import sequences
 
   return [
     source.sample(size, config.replay.length, number)

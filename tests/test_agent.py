@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from recon_tf.agent import Agent
-from recon_tf.common import Replay, UserError, load_config, tfutils
+from recon_tf.common import Replay, UserError, load_config
+from recon_tf.nn import tfutils
 from tests import agent_fixtures as fixtures
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.common import tfutils
 from recon_tf.discriminator import Discriminator
+from recon_tf.nn import tfutils
 from tests import agent_fixtures as fixtures
 
 

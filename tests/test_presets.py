@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.common import load_config, tfutils
+from recon_tf.common import load_config
 from recon_tf.common.config import presets
 from recon_tf.explorer import Collector
+from recon_tf.nn import tfutils
 from tests import agent_fixtures as fixtures
 
 NAMES = {

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from recon_tf import rssm as module
-from recon_tf.common import tfutils
+from recon_tf.nn import tfutils
 from tests import agent_fixtures as fixtures
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.common import tfutils
+from recon_tf.nn import tfutils
 from tests import agent_fixtures as fixtures
 
 

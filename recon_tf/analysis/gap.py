@@ -13,9 +13,9 @@ from scipy.stats import spearmanr
 
 from recon_tf.analysis import heldout, posterior, probes, regions
 from recon_tf.analysis.trained import Trained
-from recon_tf.common import tfutils
 from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
+from recon_tf.nn import tfutils
 
 GAMMA = 0.99  # of the definition, whatever the run's discount is
 EXPERT_HORIZON, REPLAY_HORIZON = 15, 5

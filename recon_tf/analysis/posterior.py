@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from recon_tf.common.episodes import Episode
-from recon_tf.common.tfutils import Seeds
+from recon_tf.nn.tfutils import Seeds
 
 
 def inputs(agent, batch: Episode) -> dict[str, tf.Tensor]:

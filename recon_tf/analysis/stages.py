@@ -19,8 +19,8 @@ from recon_tf.common.driver import Driver
 from recon_tf.common.episodes import load_episode
 from recon_tf.common.errors import UserError
 from recon_tf.common.replay import Replay
-from recon_tf.common.tfutils import Seeds
 from recon_tf.evaluation import evaluate
+from recon_tf.nn.tfutils import Seeds
 
 CONTEXT, AHEAD = 5, 15
 OWN = 10  # newest episodes of the run

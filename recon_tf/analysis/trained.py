@@ -5,9 +5,9 @@ import dataclasses
 from collections.abc import Iterator
 
 from recon_tf import envs
-from recon_tf.agents import make_agent
 from recon_tf.analysis.runs import RunFolder
 from recon_tf.common import Checkpoint, UserError
+from recon_tf.make_agent import make_agent
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

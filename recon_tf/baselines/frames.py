@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from recon_tf.common.tfutils import Seeds
+from recon_tf.nn.tfutils import Seeds
 
 
 def stack_frames(images: tf.Tensor, is_first: tf.Tensor, amount: int) -> tf.Tensor:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from recon_tf.agents import make_agent
 from recon_tf.common.config import presets
+from recon_tf.make_agent import make_agent
 from tests import agent_fixtures as fixtures
 from tests import loop_fixtures
 

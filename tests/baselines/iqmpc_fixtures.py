@@ -4,8 +4,9 @@ import numpy as np
 import tensorflow as tf
 from gymnasium.spaces import Box
 
-from recon_tf.agents import make_agent as make_any_agent
-from recon_tf.common import load_config, tfutils
+from recon_tf.common import load_config
+from recon_tf.make_agent import make_agent as make_any_agent
+from recon_tf.nn import tfutils
 from tests import agent_fixtures as fixtures
 
 TINY = {

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from recon_tf import loop
-from recon_tf.baselines import dadac
+from recon_tf.baselines.dadac import agent as dadac
 from recon_tf.common import Checkpoint
 from tests import agent_fixtures as fixtures
 from tests import loop_fixtures

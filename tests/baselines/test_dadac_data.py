@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from recon_tf import loop
-from recon_tf.baselines import dadac
+from recon_tf.baselines.dadac import agent as dadac
 from recon_tf.common import Replay, UserError
 from recon_tf.common.episodes import load_folder
 from tests import agent_fixtures as fixtures

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from recon_tf.agents import make_agent
-from recon_tf.baselines import drq
+from recon_tf.baselines.dadac import nets as drq
 from recon_tf.common import load_config
+from recon_tf.make_agent import make_agent
 from tests import agent_fixtures as fixtures
 from tests.baselines import dadac_fixtures as da
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from recon_tf.baselines import frames
-from recon_tf.common.tfutils import Seeds
+from recon_tf.nn.tfutils import Seeds
 
 
 def numbered(rows, length, channels=2):

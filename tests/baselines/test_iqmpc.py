@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from recon_tf import loop
-from recon_tf.agents import sequences
-from recon_tf.baselines import iqmpc
-from recon_tf.baselines.iqmpc_slices import cut_slices
+from recon_tf.baselines.iqmpc import agent as iqmpc
+from recon_tf.baselines.iqmpc.slices import cut_slices
 from recon_tf.common import Checkpoint, UserError, load_config
+from recon_tf.make_agent import sequences
 from tests import agent_fixtures as fixtures
 from tests import loop_fixtures
 from tests.baselines import iqmpc_fixtures as iq

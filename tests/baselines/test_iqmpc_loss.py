@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.baselines import iqmpc_loss
+from recon_tf.baselines.iqmpc import loss as iqmpc_loss
 from tests import agent_fixtures as fixtures
 from tests.baselines import iqmpc_fixtures as iq
 

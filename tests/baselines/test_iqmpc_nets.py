@@ -6,8 +6,9 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from gymnasium.spaces import Box
 
-from recon_tf.baselines import iqmpc, iqmpc_nets
-from recon_tf.baselines.iqmpc_model import discount, draw_pick
+from recon_tf.baselines.iqmpc import agent as iqmpc
+from recon_tf.baselines.iqmpc import nets as iqmpc_nets
+from recon_tf.baselines.iqmpc.model import discount, draw_pick
 from recon_tf.common import load_config
 from tests import agent_fixtures as fixtures
 from tests.baselines import iqmpc_fixtures as iq

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.baselines import planner
-from recon_tf.common import load_config, tfutils
+from recon_tf.baselines.iqmpc import planner
+from recon_tf.common import load_config
+from recon_tf.nn import tfutils
 
 SETTINGS = load_config('iqmpc').iqmpc
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import tensorflow as tf
 
-from recon_tf.analysis.flops import count_flops
+from recon_tf.perf.flops import count_flops
 from tests.agent_fixtures import batch, make_agent, spaces, tiny_config
 
 PRODUCTS = ('MatMul', 'BatchMatMulV2', 'Einsum')

@@ -6,7 +6,7 @@ import scipy.stats
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-from recon_tf.common import dists
+from recon_tf.nn import dists
 
 LOC = np.array([[-0.95, -0.3, 0.0], [0.2, 0.7, 0.99]], np.float32)
 SCALE = np.array([[0.1, 0.5, 1.1], [2.1, 0.3, 0.2]], np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from recon_tf.common.errors import UserError
-from recon_tf.common.tfutils import Module, variable
+from recon_tf.nn.tfutils import Module, variable
 
 ACTS = {'elu': tf.nn.elu, 'relu': tf.nn.relu, 'tanh': tf.tanh, 'none': tf.identity}
 

@@ -6,7 +6,7 @@ flags of valid transitions [H, rows]. The rows of the behaviour come first, then
 
 import tensorflow as tf
 
-from recon_tf.baselines.iqmpc_model import LatentModel, flat
+from recon_tf.baselines.iqmpc.model import LatentModel, flat
 
 
 def roll_out(model: LatentModel, latent: tf.Tensor, action: tf.Tensor) -> tf.Tensor:

@@ -3,10 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.baselines import iqmpc_nets as networks
 from recon_tf.baselines.frames import crop
-from recon_tf.common import nets, tfutils
+from recon_tf.baselines.iqmpc import nets as networks
 from recon_tf.common.errors import UserError
+from recon_tf.nn import nets, tfutils
 
 PICKED = 2  # heads in a minimum
 

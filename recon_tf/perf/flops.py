@@ -9,7 +9,7 @@ The rules:
 - The one-hot products that pick a head select, they do not compute: not counted.
 """
 
-from recon_tf.common.nets import select
+from recon_tf.nn.nets import select
 
 FORWARD, FROZEN, LEARNED = 1, 2, 3  # products of a layer: alone, with inputs, with weights too
 

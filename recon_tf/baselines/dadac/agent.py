@@ -4,12 +4,12 @@ import numpy as np
 import tensorflow as tf
 
 from recon_tf.agent import IGNORED
-from recon_tf.baselines.drq import Actor, Critics, Encoder, Head, orthogonalize
+from recon_tf.baselines.dadac.nets import Actor, Critics, Encoder, Head, orthogonalize
 from recon_tf.baselines.frames import crop, draw_offsets, push_frame, stack_frames
-from recon_tf.common import tfutils
 from recon_tf.common.errors import UserError
-from recon_tf.common.stored import Stored
 from recon_tf.discriminator import Discriminator, masked_mean
+from recon_tf.nn import tfutils
+from recon_tf.nn.checkpointable import Stored
 
 ADAM = {'eps': 1e-8, 'clip': 0.0}  # plain Adam, as in DrQ
 

@@ -1,8 +1,8 @@
-"""Floating-point operations of IQ-MPC, by the rules of analysis/flops.py."""
+"""Floating-point operations of IQ-MPC, by the rules of perf/flops.py."""
 
-from recon_tf.analysis.flops import FROZEN, LEARNED, layers, on_data
-from recon_tf.baselines.iqmpc_model import PICKED
-from recon_tf.common.nets import select
+from recon_tf.baselines.iqmpc.model import PICKED
+from recon_tf.nn.nets import select
+from recon_tf.perf.flops import FROZEN, LEARNED, layers, on_data
 
 
 def count_update(config, shapes: dict[str, tuple], action: int) -> dict[str, int]:

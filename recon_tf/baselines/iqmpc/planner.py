@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from recon_tf.common.tfutils import Seeds, scan
+from recon_tf.nn.tfutils import Seeds, scan
 
 
 def warm_start(mean: tf.Tensor, is_first: tf.Tensor) -> tf.Tensor:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.common import nets
 from recon_tf.common.errors import UserError
+from recon_tf.nn import nets
 from tests import agent_fixtures as fixtures
 
 

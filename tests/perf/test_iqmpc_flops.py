@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.baselines import iqmpc_flops
-from recon_tf.common import tfutils
+from recon_tf.nn import tfutils
+from recon_tf.perf import iqmpc_flops
 from tests import agent_fixtures as fixtures
-from tests.analysis.test_flops import graph_flops
 from tests.baselines import iqmpc_fixtures as iq
+from tests.perf.test_flops import graph_flops
 
 
 def selections(agent, times: int) -> int:

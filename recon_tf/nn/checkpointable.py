@@ -5,9 +5,9 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import tfutils
 from recon_tf.common.errors import UserError
 from recon_tf.common.npz import read_npz, write_npz
+from recon_tf.nn import tfutils
 
 
 class Stored(tfutils.Module):

@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import nets, tfutils
-from recon_tf.common.dists import LOG_ROOT_TAU
+from recon_tf.nn import nets, tfutils
+from recon_tf.nn.dists import LOG_ROOT_TAU
 
 LOG_STD = (-10.0, 2.0)
 

@@ -4,14 +4,14 @@ import numpy as np
 import tensorflow as tf
 
 from recon_tf.agent import IGNORED
-from recon_tf.baselines import iqmpc_loss as losses
-from recon_tf.baselines import planner
 from recon_tf.baselines.frames import draw_offsets, push_frame, stack_frames
-from recon_tf.baselines.iqmpc_model import LatentModel, draw_pick, flat
-from recon_tf.baselines.iqmpc_slices import cut_slices, slice_rows
-from recon_tf.common import tfutils
+from recon_tf.baselines.iqmpc import loss as losses
+from recon_tf.baselines.iqmpc import planner
+from recon_tf.baselines.iqmpc.model import LatentModel, draw_pick, flat
+from recon_tf.baselines.iqmpc.slices import cut_slices, slice_rows
 from recon_tf.common.errors import UserError
-from recon_tf.common.stored import Stored
+from recon_tf.nn import tfutils
+from recon_tf.nn.checkpointable import Stored
 
 LARGE_ACTION = 20  # from this size on the planner takes two iterations more
 

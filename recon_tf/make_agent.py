@@ -1,8 +1,8 @@
 """Makes the agent that a config names; all of them go through the same loop."""
 
 from recon_tf.agent import Agent
-from recon_tf.baselines.dadac import DADAC
-from recon_tf.baselines.iqmpc import IQMPC
+from recon_tf.baselines.dadac.agent import DADAC
+from recon_tf.baselines.iqmpc.agent import IQMPC
 from recon_tf.common.errors import UserError, nearest
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.common import nets, pieces, tfutils
+from recon_tf.nn import microbatch, nets, tfutils
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from recon_tf.common import nets, pieces, tfutils
   [(50, 64, 0, 1), (50, 64, 3200, 1), (50, 64, 3199, 2), (1600, 15, 3000, 8), (7, 9, 8, 7)],
 )
 def test_pieces_are_few_and_equal(columns, rows, limit, amount):
-  assert pieces.count_pieces(columns, rows, limit) == amount
+  assert microbatch.count_pieces(columns, rows, limit) == amount
 
 
 @pytest.mark.parametrize('jit', [None, False, True], ids=['eager', 'graph', 'xla'])
@@ -29,7 +29,9 @@ def test_pieces_change_neither_results_nor_gradients(jit):
   def run(amount):
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch([x, params])
-      value, means, rows = pieces.loss_in_pieces(loss, amount, params, {'a': 2 * x}, {'b': other})
+      value, means, rows = microbatch.loss_in_pieces(
+        loss, amount, params, {'a': 2 * x}, {'b': other}
+      )
       total = 3 * value + tf.reduce_sum(params[0])  # a part of a larger loss
     return value, means, rows, tape.gradient(total, [x, *params])
 
@@ -49,7 +51,7 @@ def test_outputs_in_pieces_are_the_same(jit):
 
   def run(amount):
     with tf.GradientTape() as tape:
-      y = pieces.outputs_in_pieces(lambda x: net(x['a']), amount, net.variables, {'a': x})
+      y = microbatch.outputs_in_pieces(lambda x: net(x['a']), amount, net.variables, {'a': x})
       total = tf.reduce_sum(y * weight)
     return y, tape.gradient(total, net.variables)
 

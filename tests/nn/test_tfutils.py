@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import nets, tfutils
+from recon_tf.nn import nets, tfutils
 
 
 def test_draws_differ_from_each_other_and_repeat_with_the_seed():

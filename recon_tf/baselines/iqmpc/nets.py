@@ -3,9 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.common import nets
-from recon_tf.common.dists import LOG_ROOT_TAU
-from recon_tf.common.tfutils import Module
+from recon_tf.nn import nets
+from recon_tf.nn.dists import LOG_ROOT_TAU
+from recon_tf.nn.tfutils import Module
 
 SIMPLEX = 8  # entries in a group of SimNorm
 LOG_STD = (-10.0, 2.0)

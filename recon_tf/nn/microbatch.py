@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from recon_tf.common.tfutils import function
+from recon_tf.nn.tfutils import function
 
 
 def count_pieces(columns: int, rows: int, limit: int) -> int:

@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from recon_tf.baselines.frames import stack_frames
-from recon_tf.common.tfutils import Seeds
+from recon_tf.nn.tfutils import Seeds
 
 
 def slice_rows(settings, context: int) -> int:

@@ -1,0 +1,1 @@
+"""DA-DAC: model-free adversarial imitation with augmented images (DrQ-SAC)."""

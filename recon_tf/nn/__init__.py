@@ -1,0 +1,1 @@
+"""Networks, distributions, optimizers: whatever needs TensorFlow and knows no agent."""

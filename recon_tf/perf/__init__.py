@@ -1,0 +1,1 @@
+"""What an update costs, counted from its config."""
