@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from .errors import UserError, nearest
+from .files import atomic
 
 PACKAGE = pathlib.Path(__file__).parents[1]
 
@@ -46,15 +47,8 @@ class Config(Mapping):
 
   def save(self, path: str | os.PathLike) -> None:
     """Writes YAML under a temporary name and renames it, so that no half file is ever read."""
-    path = pathlib.Path(path)
-    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
-    try:
-      with temporary.open('w', encoding='utf-8') as file:
-        _yaml().dump(self.to_dict(), file)
-      temporary.replace(path)
-    except OSError as error:
-      temporary.unlink(missing_ok=True)
-      raise UserError(f'Cannot write the config {path}: {error.strerror}.') from error
+    with atomic(path) as file:
+      _yaml().dump(self.to_dict(), file)
 
   @classmethod
   def load(cls, path: str | os.PathLike) -> 'Config':

@@ -155,9 +155,10 @@ def test_missing_and_binary_files_are_named(tmp_path):
     Config.load(tmp_path / 'binary.yaml')
 
 
-def test_save_into_missing_folder_is_refused(tmp_path):
-  with pytest.raises(UserError, match=r'gone/config\.yaml: No such file'):
-    default_config().save(tmp_path / 'gone' / 'config.yaml')
+def test_save_below_a_file_is_refused(tmp_path):
+  (tmp_path / 'file').write_text('')
+  with pytest.raises(UserError, match=r"file/config\.yaml': File exists"):
+    default_config().save(tmp_path / 'file' / 'config.yaml')
 
 
 def test_defaults_have_the_types_they_look_like():
