@@ -3,6 +3,7 @@
 import math
 import os
 import pathlib
+import struct
 import tokenize
 import zipfile
 import zlib
@@ -29,9 +30,21 @@ def read_npz(path: str | os.PathLike, only: str = '') -> dict[str, np.ndarray]:
   if not zipfile.is_zipfile(path):
     raise ValueError('not an .npz archive, or cut off')
   with zipfile.ZipFile(path) as archive:
-    members = {x.filename.removesuffix('.npy'): x for x in archive.infolist()}
+    members = {x.filename.removesuffix('.npy'): x for x in all_members(archive)}
     names = [only] if only else members
     return {name: _read_array(archive, members[name]) for name in names}
+
+
+def all_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+  """The members of an archive, as many as it says at its end; zipfile does not compare that."""
+  members, file = archive.infolist(), archive.fp
+  file.seek(-22, os.SEEK_END)
+  end = file.read()
+  count = struct.unpack('<H', end[10:12])[0]
+  # Without the mark a comment follows; 65535 stands for more than this field can hold.
+  if end[:4] == b'PK\x05\x06' and count != 0xFFFF and count != len(members):
+    raise ValueError(f'it lists {len(members)} of {count} arrays')
+  return members
 
 
 def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:

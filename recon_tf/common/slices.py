@@ -16,6 +16,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from recon_tf.common.episodes import ALIASES, FLAGS, TOLERANCE, Episode, load_episode
+from recon_tf.common.npz import all_members
 
 HEAD = 1024  # bytes that hold a zip header and an array header of usual size
 FILES = 256  # files kept open
@@ -40,7 +41,7 @@ def read_fields(path: pathlib.Path) -> tuple[int, tuple[Field, ...], array.array
   fields, rows, sums = [], None, array.array('Q')
   with open(path, 'rb') as file, zipfile.ZipFile(file) as archive:
     size = os.fstat(file.fileno()).st_size
-    for info in archive.infolist():
+    for info in all_members(archive):
       key = info.filename.removesuffix('.npy')
       if any(key == x[0] for x in fields):
         raise ValueError(f"it has '{key}' twice")
