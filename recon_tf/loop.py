@@ -1,6 +1,5 @@
 """The one training loop: demonstrations, pretraining, interaction, evaluation, checkpoints."""
 
-import collections
 import contextlib
 import os
 import pathlib
@@ -111,7 +110,7 @@ class Run:
       hold=True,
       spec=episode_spec(self.envs[0]),
     )
-    self._firsts = collections.deque(maxlen=self.checkpoint.keep)
+    self._firsts = {}  # number of a checkpoint -> the oldest episode that it needs
     self.milestones = Milestones(folder / 'milestones', config.keep_every)
     self.should_eval = Every(config.eval_every)
     self.should_video = Every(config.video_every)
@@ -343,10 +342,12 @@ class Run:
     }
     # Pretraining moves only the updates.
     number = int(self.step) + int(self.agent.updates.numpy())
+    self._firsts[number] = self.replay.first
+    for old in sorted(self._firsts)[: -self.checkpoint.keep]:
+      del self._firsts[old]
+    meta['replay_firsts'] = list(self._firsts.items())
     self.checkpoint.save(number, self.agent.state(), meta)
-    self._firsts.append(self.replay.first)
-    if len(self._firsts) == self.checkpoint.keep:
-      self.replay.release(min(self._firsts))
+    self.replay.release(min(self._firsts.values()))
 
   def _keep_milestone(self) -> None:
     if self.milestones.due(self.step):
@@ -365,6 +366,8 @@ class Run:
     """Goes back to a checkpoint."""
     self.agent.restore(arrays)
     self.step.reset(meta['step'])
+    self._firsts = dict(meta.get('replay_firsts', ()))
+    self.replay.release(min(self._firsts.values(), default=0))
     self.driver.episodes = meta['driver_episodes']
     self.collector.episodes = meta['collector_episodes']
     self.should_eval.last, self.should_video.last = meta.get('eval_last'), meta.get('video_last')

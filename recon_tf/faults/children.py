@@ -1,16 +1,15 @@
-"""Training processes for the campaign: forked, so that TensorFlow is imported only once."""
+"""Commands in processes of their own: forked, so that TensorFlow is imported only once."""
 
 import dataclasses
 import os
 import pathlib
-import runpy
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 
-MARK = 'RECON_FAULTS'  # in the environment of every process of a campaign
+from recon_tf.__main__ import start
 
 
 @dataclasses.dataclass
@@ -34,18 +33,17 @@ class Result:
 
 
 class Child:
-  """A script with these arguments, running in a process of its own."""
+  """`recon-tf COMMAND ...`; `before` is called in the new process first."""
 
-  def __init__(self, script: pathlib.Path, argv: list[str], before: Callable | None = None):
+  def __init__(self, command: str, argv: list[str], before: Callable | None = None):
     self.started = time.time()
     self.output = tempfile.TemporaryFile()
     self.pid = os.fork()
     if self.pid == 0:
       os.setsid()
-      os.environ[MARK] = str(os.getpid())
       for number in (1, 2):
         os.dup2(self.output.fileno(), number)
-      _run(script, argv, before)
+      _run(command, argv, before)
 
   def wait(self, limit: float = 600) -> Result:
     """Awaits the end, and then that of the environment processes."""
@@ -84,24 +82,25 @@ class Child:
     return left
 
 
-def run(script: pathlib.Path, argv: list[str], before: Callable | None = None) -> Result:
-  return Child(script, argv, before).wait()
+def run(command: str, argv: list[str], before: Callable | None = None) -> Result:
+  return Child(command, argv, before).wait()
 
 
-def _run(script: pathlib.Path, argv: list[str], before: Callable | None) -> None:
-  """Never returns: the child ends here, as `python script.py ...` would."""
-  code = 1
+def _run(command: str, argv: list[str], before: Callable | None) -> None:
+  """Never returns: the process ends here."""
+  code = 0
   try:
-    sys.argv = [str(script), *argv]
+    sys.argv = [f'recon-tf {command}', *argv]
     if before is not None:
       before()
-    runpy.run_path(str(script), run_name='__main__')
-    code = 0
+    start(command)
   except SystemExit as error:
     code = error.code if isinstance(error.code, int) else int(error.code is not None)
   except BaseException:
+    code = 1
     sys.excepthook(*sys.exc_info())
   finally:
-    sys.stdout.flush()
+    if sys.stdout is not None:
+      sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -8,11 +8,11 @@ import sys
 import typing
 
 # Python announces these before it does them.
-WRITES = {'os.rename': 'rename', 'os.remove': 'unlink', 'os.mkdir': 'mkdir', 'os.rmdir': 'rmdir'}
+WRITES = {'os.rename': 'rename', 'os.remove': 'unlink', 'os.mkdir': 'mkdir'}
 # Where in an operation the kill comes; half a rename leaves a temporary file that is cut off.
 MOMENTS = {
   'open': ('before', 'after'), 'append': ('before', 'half'), 'rename': ('before', 'half', 'after'),
-  'unlink': ('before', 'after'), 'mkdir': ('before', 'after'), 'rmdir': ('before', 'after'),
+  'unlink': ('before', 'after'), 'mkdir': ('before', 'after'),
 }  # fmt: skip
 
 
@@ -32,8 +32,10 @@ def watch(folder: pathlib.Path, log: pathlib.Path | None = None, kill: Point | N
     if busy or (event != 'open' and event not in WRITES):
       return
     kind = _kind(event, args)
-    paths = [os.fspath(x) for x in args[:2] if isinstance(x, (str, os.PathLike))]
-    if kind is None or not any(str(x).startswith(root) for x in paths):
+    paths = [str(x) for x in args[: 2 if kind == 'rename' else 1]]
+    if kind is None or not any(x.startswith(root) for x in paths):
+      return
+    if kind == 'mkdir' and not can_make(paths[0]):
       return
     busy = True  # what follows works with files too
     if log is not None:
@@ -46,6 +48,11 @@ def watch(folder: pathlib.Path, log: pathlib.Path | None = None, kill: Point | N
     busy = False
 
   sys.addaudithook(hook)
+
+
+def can_make(folder: str) -> bool:
+  """Whether making it does anything: it is new and lies in a folder that exists."""
+  return not os.path.exists(folder) and os.path.isdir(os.path.dirname(folder))
 
 
 def _kind(event: str, args: tuple) -> str | None:
@@ -64,7 +71,7 @@ def _strike(kind: str, paths: list[str], moment: str) -> None:
   elif moment == 'half':
     os.truncate(paths[0], os.path.getsize(paths[0]) // 2)
   elif moment == 'after':
-    actions = {'rename': os.rename, 'unlink': os.remove, 'rmdir': os.rmdir, 'mkdir': os.mkdir}
+    actions = {'rename': os.rename, 'unlink': os.remove, 'mkdir': os.mkdir}
     actions['open'] = lambda path: open(path, 'w').close()
-    actions[kind](*paths[: 2 if kind == 'rename' else 1])
+    actions[kind](*paths)
   os.kill(os.getpid(), signal.SIGKILL)

@@ -4,8 +4,6 @@ import pathlib
 
 from recon_tf.common import load_config
 
-ROOT = pathlib.Path(__file__).parents[2]
-TRAIN = ROOT / 'scripts' / 'train.py'
 SETTINGS = {
   'task': 'maze_umaze', 'env.length': 10, 'steps': 40, 'prefill': 10, 'train_every': 10,
   'train_steps': 1, 'pretrain': 2, 'pretrain_bc': 1, 'eval_every': 20, 'eval_episodes': 1,
