@@ -9,6 +9,7 @@ from recon_tf.common.errors import UserError
 from recon_tf.discriminator import Discriminator
 from recon_tf.nn import tfutils
 from recon_tf.nn.checkpointable import Stored
+from recon_tf.nn.scaler import Scaler
 from recon_tf.world_model import WorldModel
 
 IGNORED = ('reward', 'is_first', 'is_last', 'is_terminal', 'action')
@@ -32,7 +33,8 @@ class Agent(Stored):
 
   def _build(self) -> None:
     config, rng = self._config, np.random.default_rng([self._config.seed, 1])
-    self.world_model = WorldModel(rng, config, self._shapes, self._action)
+    self.scaler = Scaler(self._shapes)
+    self.world_model = WorldModel(rng, config, self._shapes, self._action, self.scaler)
     if not self.world_model.encoder.keys:
       raise UserError(
         f'encoder.cnn_keys and encoder.mlp_keys match none of the observations {[*self._shapes]}.'
@@ -268,11 +270,12 @@ class Agent(Stored):
     """Equation (dual_rewards), left: D - alpha U."""
     imitation = self._imitation_reward(seq, noise)
     uncertainty = self.world_model.rssm.uncertainty(seq['deter'])
-    scale = self._config.uncertainty.main_scale
-    reward = imitation - self._config.main.alpha * scale * uncertainty
+    penalty = self._config.main.alpha * uncertainty
+    reward = imitation - penalty
     metrics = {
       'main/uncertainty': tf.reduce_mean(uncertainty),
       'main/imitation': tf.reduce_mean(imitation),
+      'main/penalty_share': tf.reduce_mean(penalty) / tf.reduce_mean(imitation),
     }
     return {'reward': reward}, metrics
 
@@ -287,11 +290,12 @@ class Agent(Stored):
       end = {'deter': seq['deter'][-1], 'stoch': seq['stoch'][-1]}
       args = (self.main.policy, end, self.delta, settings)
       gate = exploration.recovery_gate(rssm, self.disc, *args)
-    scaled = self._config.uncertainty.explorer_scale * uncertainty
-    reward = exploration.explorer_reward(imitation, scaled, gate, self._config.explorer)
+    reward = exploration.explorer_reward(imitation, uncertainty, gate, self._config.explorer)
+    bonus = tf.reduce_mean(reward - self._config.explorer.imitation * imitation)
     metrics = {
       'explorer/uncertainty': tf.reduce_mean(uncertainty),
       'explorer/imitation': tf.reduce_mean(imitation),
+      'explorer/bonus_share': bonus / tf.reduce_mean(imitation),
       'disc/explorer': tf.reduce_mean(self.disc.prob(seq['feature'][:-1], seq['action'])),
     }
     return {'reward': reward, 'gate': gate[None]}, metrics
