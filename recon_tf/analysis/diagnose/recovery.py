@@ -5,9 +5,9 @@ every free cell but the goal's. Other tasks: at a random time one constant rando
 for several decisions. The expert starts from the very same states (displaced.py).
 
 The score is a number from 0 to 1. Success counts after the displacement only; a return is what the
-remaining decisions bring, divided by what they bring the expert. It is averaged over the episodes
-of those difficulties at which the expert itself manages; kinds of displacement weigh the same, and
-cells on the way are no displacement.
+remaining decisions bring, divided by what they bring the expert. It is averaged over the states
+from which the expert itself manages; kinds of displacement weigh the same, and cells on the way are
+no displacement. The number of the expert beside it is over all displaced states.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from recon_tf.common import Milestones, UserError, load_checkpoint
 from recon_tf.envs.process import environment
 
 WORKERS = 6  # simulators side by side: the policy acts for all of them at once
-MANAGES = {'success': 0.9, 'return': 0.5}  # of the expert; returns as a share of its usual one
+MANAGES = 0.5  # share of its usual return that the expert has to keep
 UNITS = {'distance': 'm off the way', 'cells': 'cells off the way', 'decisions': 'decisions'}
 BANDS = 4  # groups of equally many episodes, by distance to the expert's states
 
@@ -132,12 +132,12 @@ def summarize(plan: dict, outcomes: list[dict | None], cloud: Cloud | None) -> d
   for kind, difficulty in levels:
     chosen = [x for x in episodes if (x['kind'], x['difficulty']) == (kind, difficulty)]
     by_difficulty.append({'kind': kind, 'difficulty': difficulty, **group(plan, chosen)})
-  scores = kind_scores(plan, episodes, by_difficulty)
-  experts = kind_scores(plan, episodes, by_difficulty, 'expert')
+  off = [x for x in episodes if x['kind'] != 'cells' or x['difficulty'] > 0]
+  scores = {kind: kind_score(plan, off, kind) for kind in sorted({x['kind'] for x in off})}
   return {
     'measure': plan['measure'],
     'score': mean(scores.values()),
-    'expert': mean(experts.values()),
+    'expert': group(plan, off)['expert'],
     'scores': scores,
     'by_difficulty': by_difficulty,
     'by_distance': by_distance(plan, episodes),
@@ -179,17 +179,18 @@ def mean(values) -> float | None:
   return float(np.mean(values)) if values else None
 
 
-def kind_scores(plan: dict, episodes: list, by_difficulty: list, key: str = 'score') -> dict:
-  """The score of each kind, over the difficulties at which the expert manages."""
-  counted = {}
-  for level in by_difficulty:
-    manages = level['expert'] is None or level['expert'] >= MANAGES[plan['measure']]
-    if manages and (level['kind'] != 'cells' or level['difficulty'] > 0):
-      counted.setdefault(level['kind'], set()).add(level['difficulty'])
-  return {
-    kind: group(plan, [x for x in episodes if x['kind'] == kind and x['difficulty'] in levels])[key]
-    for kind, levels in counted.items()
-  }
+def kind_score(plan: dict, episodes: list[dict], kind: str) -> float | None:
+  """Over the states from which the expert manages; None if there are none."""
+  chosen = [x for x in episodes if x['kind'] == kind and manages(plan, x)]
+  return group(plan, chosen)['score'] if chosen else None
+
+
+def manages(plan: dict, episode: dict) -> bool:
+  """Whether the expert comes back from there; without an expert every state counts."""
+  if episode['expert'] is None:
+    return True
+  whole = 1.0 if plan['measure'] == 'success' else episode['usual']
+  return episode['expert'] >= MANAGES * whole
 
 
 def by_distance(plan: dict, episodes: list[dict]) -> list[dict]:

@@ -90,26 +90,29 @@ def rows(kind, difficulty, values, expert, **more):
   return [{**row, 'value': x} for x in values]
 
 
-def score(plan, episodes):
-  levels = sorted({(x['kind'], x['difficulty']) for x in episodes})
-  groups = [
-    {'kind': k, 'difficulty': d}
-    | recovery.group(plan, [x for x in episodes if (x['kind'], x['difficulty']) == (k, d)])
-    for k, d in levels
-  ]
-  return recovery.kind_scores(plan, episodes, groups)
-
-
-def test_only_difficulties_count_that_the_expert_manages():
+def test_only_states_count_that_the_expert_comes_back_from():
+  plan = {'measure': 'success'}
   episodes = [
     *rows('distance', 0.5, [1, 1, 1, 0], 1.0),
-    *rows('distance', 1.0, [1, 0], 0.89),
-    *rows('cells', 0, [1, 1], 1.0),
+    *rows('distance', 1.0, [1, 0], 0.0),
     *rows('cells', 1, [1, 0, 0, 0, 0], 1.0),
-    *rows('cells', 2, [1], 1.0),
   ]
-  found = score({'measure': 'success'}, episodes)
-  assert found == pytest.approx({'distance': 3 / 4, 'cells': 2 / 6})
+  assert recovery.kind_score(plan, episodes, 'distance') == pytest.approx(3 / 4)
+  assert recovery.kind_score(plan, episodes, 'cells') == pytest.approx(1 / 5)
+  assert recovery.kind_score(plan, rows('cells', 1, [0], 0.0), 'cells') is None
+
+
+def test_cells_on_the_way_are_no_displacement_and_kinds_weigh_the_same():
+  job = {'seed': 0, 'lead': 0, 'actions': [], 'expert': 1.0}
+  kinds = [('cells', 0)] * 4 + [('cells', 2)] * 3 + [('distance', 0.5)]
+  jobs = [{**job, 'kind': kind, 'difficulty': x} for kind, x in kinds]
+  plan = {'measure': 'success', 'jobs': jobs, 'length': 9}
+  ends = [{'success': float(x), 'return': 0.0, 'steps': 3} for x in (1, 1, 1, 1, 0, 1, 0, 1)]
+  found = recovery.summarize(plan, ends, None)
+  assert found['scores'] == pytest.approx({'cells': 1 / 3, 'distance': 1.0})
+  assert found['score'] == pytest.approx(2 / 3)
+  levels = [(x['kind'], x['difficulty'], x['score']) for x in found['by_difficulty']]
+  assert levels == [('cells', 0, 1.0), ('cells', 2, pytest.approx(1 / 3)), ('distance', 0.5, 1.0)]
 
 
 def test_returns_are_a_share_of_the_experts():
@@ -120,7 +123,7 @@ def test_returns_are_a_share_of_the_experts():
   ]
   first = recovery.group(plan, episodes[:2])
   assert first == pytest.approx({'score': 0.5, 'expert': 0.8, 'episodes': 2})
-  assert score(plan, episodes) == pytest.approx({'decisions': 0.5})
+  assert recovery.kind_score(plan, episodes, 'decisions') == pytest.approx(0.5)
 
 
 def test_without_an_expert_returns_lie_between_random_actions_and_demonstrations():
