@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from recon_tf.common.config import Config, load_config
+from recon_tf.common.config import Config, load_saved
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import read_lines, try_json
 
@@ -62,11 +62,7 @@ def open_run(path: str | pathlib.Path) -> RunFolder:
     raise UserError(
       f"'{path}' holds no run (no config.yaml in it); a run is a folder logdir/task/method/seed."
     )
-  # Keys that the run's version did not know get their defaults.
-  try:
-    return RunFolder(path, load_config().update(Config.load(config).flat))
-  except UserError as error:
-    raise UserError(f"'{config}' is from another version of recon_tf: {error}") from error
+  return RunFolder(path, load_saved(config))
 
 
 def find_runs(logdir: str | pathlib.Path) -> list[RunFolder]:

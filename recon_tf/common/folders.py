@@ -4,7 +4,7 @@ import pathlib
 import re
 
 from recon_tf.common.checkpoint import read_meta, state_paths
-from recon_tf.common.config import Config
+from recon_tf.common.config import Config, saved_values
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import read_json
 from recon_tf.common.npz import UNREADABLE
@@ -52,7 +52,7 @@ def check_settings(config: Config, folder: pathlib.Path) -> None:
   path = folder / 'config.yaml'
   if not path.exists():
     return
-  old = Config.load(path).flat
+  old = saved_values(path)
   changed = [k for k, v in config.flat.items() if k not in FREE and k in old and old[k] != v]
   if changed:
     key = changed[0]

@@ -96,11 +96,10 @@ class SliceReader:
       data = memoryview(os.pread(file, os.fstat(file).st_size, 0))
     except OSError as error:
       raise Damaged(str(error)) from error
-    for start, size, crc in zip(sums[::3], sums[1::3], sums[2::3], strict=True):
+    for field, start, size, crc in zip(fields, sums[::3], sums[1::3], sums[2::3], strict=True):
       if zlib.crc32(data[start : start + size]) != crc:
         raise Damaged('its data does not match its checksum')
-      for field in (x for x in fields if start < x.offset < start + size):
-        _check_values(field, data[field.offset : start + size])
+      _check_values(field, data[field.offset : start + size])
     self._verified.add(path)
 
   def read(self, path: str, field: Field, start: int, out: np.ndarray) -> None:
