@@ -12,6 +12,7 @@ import numpy as np
 
 from recon_tf import envs
 from recon_tf.common import UserError, load_config
+from recon_tf.common.arguments import ranged
 from recon_tf.common.errors import nearest
 
 # Targets of the project, checked by --check.
@@ -221,8 +222,12 @@ def metaworld_loop(name: str) -> Callable[[], None]:
 
 def add_envs(parser: argparse.ArgumentParser) -> None:
   parser.add_argument('--tasks', nargs='+', help='tasks to measure, all eight by default')
-  parser.add_argument('--rounds', type=int, default=9, help='alternating blocks of each loop')
-  parser.add_argument('--seconds', type=float, default=0.5, help='length of a block')
+  parser.add_argument(
+    '--rounds', type=ranged(int, '[1, inf)'), default=9, help='alternating blocks of each loop'
+  )
+  parser.add_argument(
+    '--seconds', type=ranged(float, '(0, inf)'), default=0.5, help='length of a block'
+  )
   parser.add_argument('--check', action='store_true', help='exit with 1 below the targets')
 
 

@@ -1,10 +1,6 @@
 """Kills, signals, damaged files and bad input against real training runs; prints a table."""
 
 import os
-import pathlib
-import signal
-import sys
-import tempfile
 
 from recon_tf import common
 

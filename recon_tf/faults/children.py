@@ -37,7 +37,7 @@ class Child:
 
   def __init__(self, command: str, argv: list[str], before: Callable | None = None):
     self.started = time.time()
-    self.output = tempfile.TemporaryFile()
+    self.output = tempfile.TemporaryFile()  # noqa: SIM115, closed in wait()
     self.pid = os.fork()
     if self.pid == 0:
       os.setsid()

@@ -13,7 +13,9 @@ def difference(first: pathlib.Path, second: pathlib.Path) -> str:
   if left:
     return f'temporary file {left[0]}'
   for part in ('checkpoints', 'milestones', 'train_episodes'):
-    problem = _arrays(part, *(sorted((x / part).glob('*.npz'), key=_order) for x in (first, second)))
+    problem = _arrays(
+      part, *(sorted((x / part).glob('*.npz'), key=_order) for x in (first, second))
+    )
     if problem:
       return problem
   evaluations = [

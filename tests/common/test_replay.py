@@ -378,5 +378,5 @@ def test_sampling_time_does_not_grow_with_the_content(tmp_path):
   assert len(large._reader._files) == FILES
   assert len(large._layouts) == 1
   assert large._reader.used == 0
-  # Opening and verifying a file costs a few hundred microseconds; a search through the content would cost far more.
+  # Opening and verifying a file costs some 100 microseconds; a search would cost far more.
   assert many < 3 * few + 0.01, (few, many)

@@ -45,7 +45,7 @@ def test_every_number_has_a_range_and_every_default_lies_in_it():
 )
 def test_limits(comment, good, bad):
   limit, rest = parse_limit(comment)
-  assert rest and not rest.startswith(('[', '(', '{', '<'))
+  assert rest.isalpha() or ' ' in rest
   for value in good:
     limit.check('key', value)
   for value in bad:
@@ -84,9 +84,9 @@ def test_limits_hold_in_presets_saved_configs_and_python(tmp_path):
     config.update({'horizon': 1})
   path = tmp_path / 'config.yaml'
   Config({**config.flat, 'horizon': 1}).save(path)
-  with pytest.raises(UserError, match="config.yaml': Key 'horizon' is 1"):
+  with pytest.raises(UserError, match=r"config\.yaml': Key 'horizon' is 1"):
     load_saved(path)
-  with pytest.raises(UserError, match="config.yaml': Key 'horizon' is 1"):
+  with pytest.raises(UserError, match=r"config\.yaml': Key 'horizon' is 1"):
     check_settings(config, tmp_path)
 
 
@@ -106,7 +106,7 @@ def test_old_run_folders_open():
   assert config.explorer.beta == saved['explorer.beta'] * 4.0
   assert (config.task, config.method, config.seed) == ('maze_pointmaze', 'cmil', 2)
   assert load_saved(OLD) == config
-  with pytest.raises(UserError, match="is called 'decoder_scale.image' now"):
+  with pytest.raises(UserError, match=r"is called 'decoder_scale\.image' now"):
     Flags().parse(['--recon_scale.image', '3'])
 
 
