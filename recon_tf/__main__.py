@@ -16,6 +16,7 @@ COMMANDS = {
   'results': 'small copies of runs with tables and figures, to commit',
   'reproduce': 'figures and tables of the paper, with the runs that they need',
   'bench': 'measure speed and sizes: envs, train, params, baselines',
+  'faults': 'kills, damaged files and bad input against training runs',
   'train_expert': 'train the state-based expert of a DMC task',
 }
 

@@ -16,6 +16,7 @@ from .errors import UserError, nearest
 from .files import atomic, warn_once
 from .schema import Limit, comments_by_line, key_lines, parse_limit
 
+KEYS = '# keys:'  # in the first line of a saved config
 PACKAGE = pathlib.Path(__file__).parents[1]
 
 
@@ -56,8 +57,9 @@ class Config(Mapping):
     return self
 
   def save(self, path: str | os.PathLike) -> None:
-    """Writes YAML under a temporary name and renames it, so that no half file is ever read."""
+    """Writes YAML whole or not at all; the first line tells a file that was cut off later."""
     with atomic(path) as file:
+      file.write(f'{KEYS} {len(self.flat)}\n'.encode())
       _yaml().dump(self.to_dict(), file)
 
   @classmethod
@@ -326,6 +328,9 @@ def _read_yaml(path: str | os.PathLike) -> dict[str, Any]:
     raise UserError(f'{path} is not valid YAML{where}: {problem.splitlines()[0]}.') from error
   if not isinstance(content, dict):
     raise UserError(f'{path} holds no keys; a config is a YAML mapping.')
+  first = text.partition('\n')[0]
+  if first.startswith(KEYS) and first.split()[-1] != str(len(_flatten(content))):
+    raise UserError(f'{path} is cut off: it should have {first.split()[-1]} keys.')
   return content
 
 

@@ -175,6 +175,9 @@ class JSONLOutput:
       kept = before[:lines]
     elif lines is not None:
       warn_once(f"'{self.path}' has {len(before) - 1} lines instead of {lines}; some are lost.")
+    for number, line in enumerate(kept, 1):
+      if not _is_record(line):
+        warn_once(f"line {number} of '{self.path}' is damaged.")
     self._lines = len(kept)
     if [*kept, b''] != before:
       write_bytes(self.path, b''.join(x + b'\n' for x in kept))
@@ -243,6 +246,13 @@ def _check_pixels(name: str, value: np.ndarray, ndim: int) -> np.ndarray:
   if value.dtype != np.uint8 or value.ndim != ndim or value.shape[-1] != 3:
     raise ValueError(f"'{name}' is {value.dtype} {value.shape}; uint8 pixels are needed.")
   return value
+
+
+def _is_record(line: bytes) -> bool:
+  try:
+    return isinstance(json.loads(line)['step'], int)
+  except (ValueError, KeyError, TypeError):
+    return False
 
 
 def _keep_line(line: bytes, resume: int | None) -> bool:
