@@ -12,7 +12,7 @@ import numpy as np
 
 from recon_tf import envs
 from recon_tf.common import UserError, load_config
-from recon_tf.common.arguments import ranged
+from recon_tf.common.arguments import Parser, ranged
 from recon_tf.common.errors import nearest
 
 # Targets of the project, checked by --check.
@@ -249,7 +249,7 @@ def main() -> None:
 
     benchmarks = {**bench_train.BENCHMARKS, **bench_baselines.BENCHMARKS}
     return benchmarks[sys.argv[1]](sys.argv[2:])
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   commands = parser.add_subparsers(dest='command', required=True)
   for name, (function, add_arguments) in BENCHMARKS.items():
     add_arguments(commands.add_parser(name, help=function.__doc__))

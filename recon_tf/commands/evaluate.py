@@ -13,14 +13,14 @@ from recon_tf.analysis import robustness
 from recon_tf.analysis.runs import RunFolder
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
-from recon_tf.common.arguments import ranged
+from recon_tf.common.arguments import Parser, ranged
 
 ENLARGE = 4  # videos show each pixel this many times, both ways
 
 
 def main() -> None:
   cache.use_compilation_cache()
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   add_runs(parser)
   parser.add_argument('--robust', action='store_true', help='all fourteen configurations')
   parser.add_argument(

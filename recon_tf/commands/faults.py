@@ -7,13 +7,13 @@ import signal
 import sys
 import tempfile
 
-from recon_tf.common.arguments import ranged
+from recon_tf.common.arguments import Parser, ranged
 
 SECTIONS = ('kills', 'signals', 'files', 'flags', 'edges')
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   count = ranged(int, '[0, inf)')
   parser.add_argument('--kills', type=count, default=100, help='kill points, spread over a run')
   parser.add_argument('--each', action='store_true', help='instead: one kill point of every kind')

@@ -3,7 +3,6 @@
 All further flags, such as --task, --steps or --logdir, go to every train.py.
 """
 
-import argparse
 import pathlib
 import signal
 import sys
@@ -14,12 +13,12 @@ from recon_tf.analysis.registry import FIGURES, Figure
 from recon_tf.analysis.reproduction import Plan
 from recon_tf.analysis.runs import open_run
 from recon_tf.common import UserError
-from recon_tf.common.arguments import ranged
+from recon_tf.common.arguments import Parser, ranged
 from recon_tf.common.jobs import Failure, run_jobs
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+  parser = Parser(description=__doc__, allow_abbrev=False)
   parser.add_argument('--figure', nargs='+', default=[], help='numbers in the paper, or names')
   parser.add_argument('--table', nargs='+', default=[], help='numbers in the paper, or names')
   parser.add_argument('--configs', nargs='+', default=[], help='suites and sizes, as of train.py')

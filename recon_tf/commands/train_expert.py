@@ -1,6 +1,5 @@
 """Trains the state-based SAC expert of a DMC task and keeps its actor as a small .npz file."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -8,7 +7,7 @@ import time
 
 import numpy as np
 
-from recon_tf.common.arguments import ranged
+from recon_tf.common.arguments import Parser, ranged
 from recon_tf.experts import dmc
 
 
@@ -147,7 +146,7 @@ def plot(folder: pathlib.Path, target: str) -> None:
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   tasks = ['dmc_hopper_stand', 'dmc_walker_run']
   parser.add_argument('--task', default=tasks[0], choices=tasks)
   parser.add_argument(

@@ -7,6 +7,13 @@ from recon_tf.common.errors import UserError
 from recon_tf.common.schema import parse_limit
 
 
+class Parser(argparse.ArgumentParser):
+  """Answers a bad flag as all our errors are: one sentence, without the usage."""
+
+  def error(self, message: str):
+    raise UserError(f'{message}; {self.prog} --help lists the flags.')
+
+
 def ranged(kind: type, text: str) -> Callable[[str], int | float]:
   """For `type=`: an int or a float that is finite and in a range such as '[1, inf)'."""
   limit, _ = parse_limit(text)

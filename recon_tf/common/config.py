@@ -13,7 +13,7 @@ from ruamel.yaml.error import YAMLError
 
 from .aliases import RENAMED, modernize
 from .errors import UserError, nearest
-from .files import atomic, warn_once
+from .files import atomic
 from .schema import Limit, comments_by_line, key_lines, parse_limit
 
 KEYS = '# keys:'  # in the first line of a saved config
@@ -188,18 +188,12 @@ def load_saved(path: str | os.PathLike) -> Config:
 
 def saved_values(path: str | os.PathLike) -> dict[str, Any]:
   """What the config.yaml of a run sets, under the names of this version, checked."""
-  saved, current = modernize(Config.load(path).flat), default_config()
-  unknown = [key for key in saved if key not in current.flat]
-  known = {k: v for k, v in saved.items() if k not in unknown}
-  if not known:
-    raise UserError(f"'{path}' holds no key of a run; restore the file.")
-  if unknown:
-    warn_once(f"'{path}' has keys that this version does not know: {', '.join(unknown)}.")
+  saved = modernize(Config.load(path).flat)
   try:
-    checked = current.update(known).flat
+    checked = default_config().update(saved).flat
   except UserError as error:
-    raise UserError(f"'{path}': {error}") from error
-  return {k: checked[k] for k in known}
+    raise UserError(f"'{path}' is damaged or of another version: {error}") from error
+  return {k: checked[k] for k in saved}
 
 
 class Documented(typing.NamedTuple):

@@ -38,7 +38,8 @@ TARGETS = (
   Target('demonstrations meta.json', 'demos/meta.json', 'check', (
     'truncate', 'flip', 'random', 'empty', 'foreign', 'env text')),
   # A file that ends early may be one that is being written, so a report goes without the rest.
-  Target('metrics.jsonl', 'run/metrics.jsonl', 'report', ('flip', 'random', 'foreign', 'step text')),
+  Target('metrics.jsonl', 'run/metrics.jsonl', 'report', (
+    'flip', 'random', 'foreign', 'step text')),
   Target('evaluation', 'run/eval/000000000.json', 'report'),
   Target('final.json', 'run/eval/final.json', 'report'),
   Target('config.yaml', 'run/config.yaml', 'report'),

@@ -84,15 +84,15 @@ def test_limits_hold_in_presets_saved_configs_and_python(tmp_path):
     config.update({'horizon': 1})
   path = tmp_path / 'config.yaml'
   Config({**config.flat, 'horizon': 1}).save(path)
-  with pytest.raises(UserError, match=r"config\.yaml': Key 'horizon' is 1"):
+  with pytest.raises(UserError, match=r"config\.yaml' is .* Key 'horizon' is 1"):
     load_saved(path)
-  with pytest.raises(UserError, match=r"config\.yaml': Key 'horizon' is 1"):
+  with pytest.raises(UserError, match=r"config\.yaml' is .* Key 'horizon' is 1"):
     check_settings(config, tmp_path)
 
 
 def test_config_with_foreign_keys_only_is_no_run(tmp_path):
   (tmp_path / 'config.yaml').write_text('a: 1\nb: {c: 2}\n')
-  with pytest.raises(UserError, match='no key of a run'):
+  with pytest.raises(UserError, match="Unknown key 'a'"):
     check_settings(load_config('maze'), tmp_path)
 
 
