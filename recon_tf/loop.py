@@ -25,6 +25,7 @@ from recon_tf.common import (
   TerminalOutput,
   UserError,
 )
+from recon_tf.common.cache import use_cache_in_process
 from recon_tf.common.checkpoint import read_meta
 from recon_tf.common.episodes import Episode, fingerprint, load_folder
 from recon_tf.common.errors import Interrupted, postponed
@@ -34,6 +35,8 @@ from recon_tf.common.versions import record_meta
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
 from recon_tf.make_agent import make_agent, sequences
+
+CONTEXT = 5  # steps that Agent.report shows to the model before it predicts
 
 # What a checkpoint says besides the agent; older ones lack the optional fields.
 FIELDS = {'step': int, 'driver_episodes': int, 'collector_episodes': int, 'replay_position': int}
@@ -54,6 +57,8 @@ def train(config: Config) -> dict:
   if result:
     print(f'{folder} is finished already.')
     return result
+  if config.jit and not config.eager:
+    use_cache_in_process()
   prepare_tensorflow(config)
   run = Run(config, folder)
   try:
@@ -305,7 +310,9 @@ class Run:
     video = self.should_video(self.step)
     self._evaluate(self.config.eval_episodes, f'{int(self.step):09d}', video)
     if video:
-      batch = self.expert.sample(6, self.config.replay.length, (2, int(self.step)))
+      # Long enough for the steps that the model sees before it predicts.
+      length = max(2 * CONTEXT, self.config.replay.length)
+      batch = self.expert.sample(6, length, (2, int(self.step)))
       for key, frames in self.agent.report(batch).items():
         self.logger.video(key, frames, 10)
       self.logger.write()

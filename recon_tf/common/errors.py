@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 
 
@@ -31,10 +32,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def run(main: Callable[[], None]) -> None:
   """Runs a script; a UserError, Ctrl-C or SIGTERM ends it with one line and a code."""
-  for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, _interrupt)
   try:
-    main()
+    with _handled(_interrupt):
+      main()
   except UserError as error:
     print(f'error: {error}', file=sys.stderr)
     sys.exit(1)
@@ -55,19 +55,24 @@ def postponed() -> Iterator[Callable[[], bool]]:
       _interrupt(number, frame)
     arrived.append(number)
 
-  numbers = signal.SIGINT, signal.SIGTERM
-  try:
-    before = {x: signal.signal(x, note) for x in numbers}
-  except ValueError:  # not the main thread, which alone gets signals
-    yield lambda: False
-    return
-  try:
+  with _handled(note):
     yield lambda: bool(arrived)
-  finally:
-    for number, handler in before.items():
-      signal.signal(number, handler)
   if arrived:
     raise Interrupted(arrived[0])
+
+
+@contextlib.contextmanager
+def _handled(handler: Callable) -> Iterator[None]:
+  """SIGINT and SIGTERM go to this handler inside; only the main thread gets signals at all."""
+  if threading.current_thread() is not threading.main_thread():
+    yield
+    return
+  before = {x: signal.signal(x, handler) for x in (signal.SIGINT, signal.SIGTERM)}
+  try:
+    yield
+  finally:
+    for number, old in before.items():
+      signal.signal(number, old)
 
 
 def _interrupt(number, frame) -> None:
