@@ -61,7 +61,7 @@ def test_nothing_is_touched_when_no_checkpoint_can_be_read(tmp_path):
   checkpoint = Checkpoint(tmp_path)
   for step in (1, 2):
     checkpoint.save(step, {'x': np.ones(1000)}, {}).write_bytes(b'damaged')
-  with pytest.raises(UserError, match='No checkpoint .* nothing was changed'):
+  with pytest.raises(UserError, match=r'No checkpoint .* nothing was changed'):
     checkpoint.load()
   assert [x.read_bytes() for x in checkpoint.paths()] == [b'damaged'] * 2
 
