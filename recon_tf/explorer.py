@@ -23,7 +23,7 @@ def recovery_gate(
   """
   scores = []
   horizon = 0 if settings.kind == 'terminal' else settings.horizon
-  first = max(horizon - settings.tail + 1, 0) if horizon else 0
+  first = max(horizon - settings.tail + 1, 1) if horizon else 0  # h = 0 is the end state itself
   for h in range(horizon + 1):
     feature = rssm.features(state)
     action = policy(feature).mode()

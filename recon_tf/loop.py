@@ -26,6 +26,7 @@ from recon_tf.common import (
 )
 from recon_tf.common.episodes import load_folder
 from recon_tf.common.folders import check_settings, finished, run_folder
+from recon_tf.common.schedule import online_updates
 from recon_tf.common.versions import record_meta
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
@@ -174,8 +175,7 @@ class Run:
     """Counted from the start, so that a resumed run catches up instead of losing updates."""
     config = self.config
     online = int(self.agent.updates.numpy()) - config.pretrain - config.pretrain_bc
-    rounds = (int(self.step) - config.prefill) // config.train_every
-    return self.replay.episodes > 0 and online < rounds * config.train_steps
+    return self.replay.episodes > 0 and online < online_updates(config, int(self.step))
 
   def _update(self, update, replay) -> None:
     """One update; the next batches load in the background meanwhile."""

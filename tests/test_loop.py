@@ -8,6 +8,7 @@ import pytest
 from recon_tf import loop
 from recon_tf.common import Checkpoint, Milestones, UserError, load_checkpoint
 from recon_tf.common.npz import read_npz
+from recon_tf.common.schedule import optimizer_updates
 from tests import loop_fixtures as fixtures
 
 
@@ -69,6 +70,16 @@ def test_resumed_run_is_the_whole_run_bit_for_bit(finished):
   assert [x['step'] for x in lines] == [0, 0, 20, 40, 60, 80]
   evals = [json.loads((x / 'eval' / 'final.json').read_text()) for x in (first, second)]
   assert evals[0] == evals[1]
+
+
+@pytest.mark.slow
+def test_optimizers_make_the_updates_that_their_decay_counts_on(finished):
+  """So that a rate which falls over the whole run is down to a tenth in its last update."""
+  arrays, _ = final_state(finished['whole'])
+  config = fixtures.run_config('', '', steps=80)
+  for key, name in (('model_opt', 'model_opt'), ('actor_opt', 'main.actor_opt'),
+                    ('critic_opt', 'main.critic_opt'), ('disc_opt', 'disc_opt')):  # fmt: skip
+    assert int(arrays[f'{name}.steps']) == optimizer_updates(config, key)
 
 
 @pytest.mark.slow
