@@ -35,7 +35,7 @@ def test_decay_is_a_share_of_the_run():
   assert optimizer_options(config, 'model_opt') == {**config.model_opt, 'decay': 39}
   assert optimizer_options(config, 'actor_opt')['decay'] == 88
   assert optimizer_options(config, 'disc_opt')['decay'] == 0
-  with pytest.raises(UserError, match='model_opt.decay'):
+  with pytest.raises(UserError, match=r'model_opt\.decay'):
     optimizer_options(CONFIG.update({'model_opt.decay': 5000.0}), 'model_opt')
 
 
