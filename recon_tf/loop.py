@@ -66,6 +66,9 @@ class Run:
     self.envs, self.eval_envs = self._make_envs(config.env.workers), []
     try:
       self.envs[0].ready()  # a wrong task ends here, before anything is written
+      if config.agent == 'iqmpc' and not config.iqmpc.episode:
+        # Saved with the run, so that whoever loads it has the same discount.
+        self.config = config = config.update({'iqmpc.episode': self.envs[0].length})
       self.expert = load_demos(config)
       prepare_folder(config, folder)
       record_meta(folder)
@@ -90,8 +93,8 @@ class Run:
     self.milestones = Milestones(folder / 'milestones', config.keep_every)
     self.should_eval = Every(config.eval_every)
     self.should_video = Every(config.video_every)
-    length = self.envs[0].length
-    self.collector = Collector(len(self.envs), length, config.windows, config.seed)
+    args = (self.envs[0].length, config.windows, config.seed, self.envs[0].full)
+    self.collector = Collector(len(self.envs), *args)
     self.driver = Driver(self.envs, config.seed)
     self.driver.on_step(self._on_step)
     self.driver.on_episode(self._on_episode)

@@ -100,7 +100,7 @@ def test_steps_in_windows(name, steps):
 )
 def test_schedules_keep_their_share_at_the_small_size(name, share):
   """Shorter episodes and the windows of cpu do not make an ablation something else."""
-  collector = Collector(1, 75, load_config('cpu', name).windows, 0)
+  collector = Collector(1, 75, load_config('maze', 'cpu', name).windows, 0)
   mask = np.concatenate([collector(np.array([t == 0])) for t in range(75)])
   assert abs(mask.sum() - share * 75) <= 1
 
