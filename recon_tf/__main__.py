@@ -15,6 +15,9 @@ COMMANDS = {
   'report': 'a page of curves, tables and videos from a folder of runs',
   'results': 'small copies of runs with tables and figures, to commit',
   'reproduce': 'figures and tables of the paper, with the runs that they need',
+  'export': 'the policy of a run as SavedModel and TFLite, with a card',
+  'play': 'a video of a policy at work',
+  'gallery': 'the trained policies that come with recon_tf',
   'bench': 'measure speed and sizes: envs, train, params, baselines',
   'train_expert': 'train the state-based expert of a DMC task',
 }

@@ -26,6 +26,7 @@ from recon_tf.common import (
 )
 from recon_tf.common.episodes import load_folder
 from recon_tf.common.folders import check_settings, finished, run_folder
+from recon_tf.common.spaces import record_spaces, space_of
 from recon_tf.common.versions import record_meta
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
@@ -68,6 +69,7 @@ class Run:
       self.expert = load_demos(config)
       prepare_folder(config, folder)
       record_meta(folder)
+      record_spaces(folder, space_of(self.envs[0]))
       self._build()
     except BaseException:
       self.close()
