@@ -1,4 +1,4 @@
-"""A policy at work: whole episodes in a process that renders, as pictures with the result on them."""
+"""A policy at work: whole episodes in a process that renders, with the result on the pictures."""
 
 import contextlib
 import dataclasses
