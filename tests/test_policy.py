@@ -72,7 +72,7 @@ def test_images_of_any_size(tmp_path, method):
 def test_runs_without_spaces_say_so(tmp_path):
   run = fixtures.write_run(tmp_path / 'old', 'cpu', 'debug', 'recon')
   (run / FILE).unlink()
-  with pytest.raises(UserError, match='neither spaces.json nor collected episodes'):
+  with pytest.raises(UserError, match=r'neither spaces\.json nor collected episodes'):
     load_policy(run)
 
 

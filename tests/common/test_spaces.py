@@ -68,9 +68,13 @@ def test_wrong_observations_are_one_sentence(obs, parts):
 
 class Arm(gymnasium.Env):
   observation_space = gymnasium.spaces.Dict(
-    {'joint': gymnasium.spaces.Box(-1, 1, (2,)), 'eye': gymnasium.spaces.Box(0, 255, (20, 30, 1), np.uint8)}
-  )  # fmt: skip
+    joint=gymnasium.spaces.Box(-1, 1, (2,)),
+    eye=gymnasium.spaces.Box(0, 255, (20, 30, 1), np.uint8),
+  )
   action_space = gymnasium.spaces.Box(np.array([[-3.0, 0.0]]), np.array([[3.0, 10.0]]))
+
+  def __init__(self, render_mode=None):
+    self.render_mode = render_mode
 
   def reset(self, seed=None, options=None):
     return self.observation_space.sample(), {}
@@ -96,7 +100,7 @@ def test_of_an_environment_and_through_a_file(tmp_path):
 
 
 def test_runs_without_the_file_are_read_off_their_episodes(tmp_path):
-  with pytest.raises(UserError, match='neither spaces.json nor'):
+  with pytest.raises(UserError, match=r'neither spaces\.json nor'):
     run_spaces(tmp_path)
   episode = {'place': np.ones((4, 3), np.float32), 'action': np.zeros((4, 2), np.float32)}
   save_episode(tmp_path / 'train_episodes', {**episode, 'log_goal': np.ones((4, 1))})
