@@ -8,6 +8,7 @@ from recon_tf.common.errors import UserError, nearest, run
 
 # Texts stand here and not in the commands, so that help answers without importing any of them.
 COMMANDS = {
+  'check': 'what a training would learn from what, before it starts',
   'train': 'train a policy: --configs maze cpu --task maze_umaze',
   'demos': 'make, import, check and preview demonstrations',
   'evaluate': 'run the policies of trained runs, calm or disturbed',

@@ -99,7 +99,9 @@ def flatten(obs, name: str = '') -> dict[str, np.ndarray]:
 
 
 def space_of(env) -> Spaces:
-  """From an environment or its worker."""
+  """From an environment or its worker, or what stands in for one."""
+  if hasattr(env, 'spaces'):
+    return env.spaces
   call = getattr(env, 'call', None)
   own = call('own_units') if call else env.own_units
   shapes = {k: tuple(v.shape) for k, v in env.obs_space.items() if is_observation(k)}

@@ -1,6 +1,8 @@
 """Any registered Gymnasium environment with continuous actions: gym_<id>."""
 
 import contextlib
+import os
+import sys
 from collections.abc import Mapping
 
 import gymnasium
@@ -37,9 +39,10 @@ class Gym(Environment):
     render: bool = True,
     repeat: int = 0,
     length: int = 0,
+    env: gymnasium.Env | None = None,
   ):
     name = task.removeprefix('gym_')
-    self._env = _make(task, name, render)
+    self._env = env or _make(task, name, render)
     # The environment's own spec has forgotten its limit, because we asked for none.
     registered = gymnasium.registry.get(self._env.spec.id) if self._env.spec else None
     repeat = repeats(repeat, 1)
@@ -90,6 +93,7 @@ class Gym(Environment):
     return next((k for k in ('success', 'is_success') if k in info), None)
 
   def _receive(self, obs, solved: bool) -> None:
+    self.given = obs  # as the environment itself says it, for policies that were made for it
     self._values, self._pictures = {}, {}
     for key, value in _flatten(obs, self._env.observation_space).items():
       if _is_image(value):
@@ -185,6 +189,8 @@ def _make(task: str, name: str, render: bool):
     require_gl()
   if ':' not in name and name not in gymnasium.registry:
     register_robotics()
+  if ':' in name and os.getcwd() not in sys.path:
+    sys.path.append(os.getcwd())  # a module of the user's own lies in the working folder
   try:
     # The time limit is ours.
     return gymnasium.make(
@@ -199,7 +205,9 @@ def _make(task: str, name: str, render: bool):
     raise UserError(f"task: '{task}' is not a registered environment.{hint}") from error
   except ModuleNotFoundError as error:
     module = error.name or name.partition(':')[0]
-    raise UserError(f"task: '{task}' needs the module '{module}'; install it.") from error
+    raise UserError(
+      f"task: '{task}' needs the module '{module}'; install it, or start in its folder."
+    ) from error
   except gymnasium.error.Error as error:
     raise UserError(f'{task}: {" ".join(str(error).split())}') from error
 
