@@ -1,8 +1,11 @@
 """Metrics to Weights & Biases, beside the other outputs; needs the extra `wandb`."""
 
+import io
 import pathlib
+import uuid
 
 from recon_tf.common.errors import UserError
+from recon_tf.common.logger import encode_gif
 
 
 class WandbOutput:
@@ -19,7 +22,7 @@ class WandbOutput:
     name = f'{config.task}-{config.method}-{config.seed}'
     key = pathlib.Path(logdir) / 'wandb_id.txt'
     if not key.exists():
-      key.write_text(wandb.util.generate_id())
+      key.write_text(uuid.uuid4().hex[:8])
     options = {'project': project, 'name': name, 'id': key.read_text().strip()}
     settings = wandb.Settings(silent=True, console='off')
     self._run = wandb.init(
@@ -36,7 +39,9 @@ class WandbOutput:
         values[name] = self._wandb.Image(value)
       elif kind == 'video':
         frames, fps = value
-        values[name] = self._wandb.Video(frames.transpose(0, 3, 1, 2), fps=fps, format='gif')
+        # Encoded here, because W&B would need another package for it.
+        file = io.BytesIO(encode_gif(frames, fps))
+        values[name] = self._wandb.Video(file, format='gif')
     if values:
       self._run.log({**values, 'step': step})
 
