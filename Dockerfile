@@ -25,6 +25,15 @@ ENV MUJOCO_GL=egl \
   RECON_XLA_CACHE=/data/cache \
   PATH=/opt/venv/bin:$PATH
 
+# What both images have in common; later stages inherit it.
+LABEL org.opencontainers.image.title=recon_tf \
+  org.opencontainers.image.version=0.2.0 \
+  org.opencontainers.image.licenses=MIT
+VOLUME ["/data/runs", "/data/demos", "/data/cache"]
+ENTRYPOINT ["recon-tf"]
+# Minutes on a laptop: RECON from vectors in the U-maze.
+CMD ["train", "--configs", "maze", "cpu", "state", "--task", "maze_umaze"]
+
 # Packages first, from pyproject.toml alone: a change of code does not fetch them again.
 FROM base AS packages
 WORKDIR /build
@@ -58,28 +67,15 @@ COPY --from=wheel /wheels /wheels
 RUN pip install --no-cache-dir --no-deps /wheels/*.whl
 ARG COMMIT=''
 ENV RECON_COMMIT=$COMMIT
-LABEL org.opencontainers.image.title=recon_tf \
-  org.opencontainers.image.version=0.2.0 \
-  org.opencontainers.image.revision=$COMMIT \
-  org.opencontainers.image.licenses=MIT
+LABEL org.opencontainers.image.revision=$COMMIT
 USER recon
 WORKDIR /data
-VOLUME ["/data/runs", "/data/demos", "/data/cache"]
-ENTRYPOINT ["recon-tf"]
-CMD ["train", "--configs", "maze", "cpu", "state", "--task", "maze_umaze"]
 
 FROM packages AS cpu
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-cache-dir --no-deps /wheels/*.whl
 ARG COMMIT=''
 ENV RECON_COMMIT=$COMMIT
-LABEL org.opencontainers.image.title=recon_tf \
-  org.opencontainers.image.version=0.2.0 \
-  org.opencontainers.image.revision=$COMMIT \
-  org.opencontainers.image.licenses=MIT
+LABEL org.opencontainers.image.revision=$COMMIT
 USER recon
 WORKDIR /data
-VOLUME ["/data/runs", "/data/demos", "/data/cache"]
-ENTRYPOINT ["recon-tf"]
-# Minutes on a laptop: RECON from vectors in the U-maze.
-CMD ["train", "--configs", "maze", "cpu", "state", "--task", "maze_umaze"]
