@@ -24,7 +24,7 @@ def main() -> None:
     info = card['info']
     print(f'{name:28}{info["method"]:12}{score_text(info["score"])}')
   if not cards:
-    print('There are no policies; `recon-tf export RUN policies/NAME` adds one.')
+    print('There are no policies; `recon-tf export RUN policies/NAME --no-tflite` adds one.')
   if args.write:
     page = pathlib.Path(args.write)
     write_table(page, cards)
