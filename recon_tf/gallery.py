@@ -1,12 +1,16 @@
-"""The trained policies that come with the repository and the wheel: policies/<name>."""
+"""Exported policies by name: those that come along, and those in the working folder's policies/."""
 
 import pathlib
 
 from recon_tf.common.errors import UserError, nearest
 from recon_tf.common.versions import ROOT
 
-# In a checkout beside the package; in a wheel inside of it.
-PLACES = (ROOT / 'policies', pathlib.Path(__file__).parent / 'policies')
+# The user's own in the working folder; in a checkout beside the package, in a wheel inside of it.
+PLACES = (
+  pathlib.Path('policies'),
+  ROOT / 'policies',
+  pathlib.Path(__file__).parent / 'policies',
+)
 
 
 def gallery() -> dict[str, pathlib.Path]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -40,6 +41,17 @@ def test_run_and_export_play_the_same_episodes(run, tmp_path):
   assert 'return' in lines[0][0]
   assert 'success' in lines[0][0]
   assert (tmp_path / 'other.gif').stat().st_size > 10_000
+  page = tmp_path / 'page.md'
+  page.write_text('before\n<!-- gallery -->\nold\n<!-- end of gallery -->\nafter\n')
+  shown = recon('gallery', '--write', 'page.md', cwd=tmp_path)
+  assert shown.returncode == 0, shown.stderr
+  assert re.search(r'^mine +recon +success 0\.\d+, return', shown.stdout, re.MULTILINE)
+  text = page.read_text()
+  assert text.startswith('before\n<!-- gallery -->\n| |')
+  assert text.endswith('<!-- end of gallery -->\nafter\n')
+  assert '![mine](gallery/mine.gif)' in text
+  assert 'old' not in text
+  assert (tmp_path / 'gallery' / 'mine.gif').exists()
   score = json.loads((tmp_path / 'policies/mine/policy.json').read_text())['info']['score']
   assert score['episodes'] == 2
 
