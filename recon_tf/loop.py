@@ -96,21 +96,14 @@ class Run:
 
   def __init__(self, config: Config, folder: pathlib.Path):
     self.config, self.folder, self.started = config, folder, time.time()
-<<<<<<< HEAD
-    self.envs, self.eval_envs = self._make_envs(config.env.workers), []
-    self._lock = contextlib.ExitStack()
-    try:
-      self.envs[0].ready()  # a wrong task ends here, before anything is written
-      self._lock.enter_context(sole_writer(folder, wait=False))
-      self.expert = load_demos(config, self.envs[0])
-      self.demos = fingerprint(self.expert.contents())
-      prepare_folder(config, folder)
-=======
     self.envs, self.eval_envs = self._make_envs(0 if config.offline else config.env.workers), []
+    self._lock = contextlib.ExitStack()
     try:
       for env in self.envs[:1]:
         env.ready()  # a wrong task ends here, before anything is written
+      self._lock.enter_context(sole_writer(folder, wait=False))
       self.expert = load_demos(config)
+      self.demos = fingerprint(self.expert.contents())
       self.envs = self.envs or [Recorded(config.task, self.expert.contents(), config.demos)]
       if config.agent == 'iqmpc' and not config.iqmpc.episode:
         # Saved with the run, so that whoever loads it has the same discount.
@@ -118,9 +111,7 @@ class Run:
       spaces = space_of(self.envs[0])
       print(check_training(config, spaces, self.envs[0].length, self.expert.contents()), flush=True)
       prepare_folder(config, folder)
-      record_meta(folder)
       record_spaces(folder, spaces)
->>>>>>> main
       self._build()
     except BaseException:
       self.close()
@@ -166,27 +157,18 @@ class Run:
     else:
       self._restore(arrays, meta)
     self.milestones.forget_after(self.step)
-<<<<<<< HEAD
     self._make_logger(meta)
-=======
-    work = lambda: (int(self.agent.updates.numpy()), total_updates(config))
-    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}', work)]
-    outputs.append(JSONLOutput(folder, -1 if resumed is None else resumed))
-    outputs.append(TensorBoardOutput(folder, ESSENTIALS))
-    if config.wandb:
-      outputs.append(WandbOutput(config.wandb, folder, config))
-    self.logger = Logger(self.step, outputs)
-    if resumed is None:
-      self.logger.hyperparameters(config.flat)
->>>>>>> main
     self._histograms = {}
 
   def _make_logger(self, meta: dict | None) -> None:
     config, before = self.config, meta or {'step': -1}
     self.metrics = JSONLOutput(self.folder, before['step'], before.get('metrics_lines'))
-    terminal = TerminalOutput(config.steps, f'{config.task} {config.method}')
-    board = TensorBoardOutput(self.folder, ESSENTIALS)
-    self.logger = Logger(self.step, [terminal, self.metrics, board])
+    work = lambda: (int(self.agent.updates.numpy()), total_updates(config))
+    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}', work)]
+    outputs += [self.metrics, TensorBoardOutput(self.folder, ESSENTIALS)]
+    if config.wandb:
+      outputs.append(WandbOutput(config.wandb, self.folder, config))
+    self.logger = Logger(self.step, outputs)
     self.logger.pending = before.get('pending', {})
     if meta is None:
       self.logger.hyperparameters(config.flat)
@@ -194,13 +176,13 @@ class Run:
   def close(self) -> None:
     for env in [*self.envs, *self.eval_envs]:
       env.close()
-<<<<<<< HEAD
     for part in ('replay', 'expert', 'logger'):
       if hasattr(self, part):
         getattr(self, part).close()
     self._lock.close()
 
   def describe_stop(self) -> str:
+    """What to say after a signal."""
     paths = self.checkpoint.paths()
     if not paths:
       return f"Stopped before the first checkpoint in '{self.folder}'."
@@ -209,10 +191,6 @@ class Run:
       f'Stopped at step {int(self.step)}; the state of step {saved["step"]} is saved in '
       f"'{self.folder}', and the same command goes on from there."
     )
-=======
-    if hasattr(self, 'logger'):
-      self.logger.close()
->>>>>>> main
 
   # Phases
 
@@ -490,7 +468,7 @@ def episode_spec(env) -> dict:
   return spec
 
 
-def load_demos(config: Config, env) -> Replay:
+def load_demos(config: Config) -> Replay:
   """The demonstrations as a replay in memory, made first if there are none."""
   folder = config.demos
   if config.offline and not folder:
@@ -499,19 +477,8 @@ def load_demos(config: Config, env) -> Replay:
     folder = demos.demo_folder('demos', config.task, config)
     demos.ensure_demos(config.task, config.demo_episodes, folder, config)
   expert = Replay(None, seed=config.seed)
-  wanted = episode_spec(env)
   for episode in load_folder(folder, tuple(config.env.size), config.demo_episodes):
-<<<<<<< HEAD
-    for key in sorted(wanted.keys() & episode.keys()):
-      if episode[key].shape[1:] != wanted[key][1]:
-        raise UserError(
-          f"The demonstrations in '{folder}' do not fit '{config.task}': '{key}' has shape "
-          f'{list(episode[key].shape[1:])} there, {list(wanted[key][1])} in the task.'
-        )
-    expert.add_episode(episode)
-=======
     expert.add_episode(demos.rename(episode, config.rename))
->>>>>>> main
   print(f'{expert.episodes} demonstrations with {expert.steps} steps from {folder}.')
   return expert
 

@@ -18,9 +18,22 @@ def modernize(flat: Mapping[str, Any]) -> dict[str, Any]:
   for factor, key in FOLDED.items():
     if factor in flat and key in values:
       values[key] = flat[factor] * values[key]
+  if old:
+    _share_decays(values)
   agent = values.get('agent')
   if old and agent in ('dadac', 'iqmpc'):
     # The smaller of two batch sizes held; only the agent's own is left.
     sizes = [values.pop(f'replay.{x}', None) for x in ('batch', 'expert_batch')]
     values[f'{agent}.batch'] = min(x for x in (*sizes, values.get(f'{agent}.batch')) if x)
   return values
+
+
+def _share_decays(values: dict[str, Any]) -> None:
+  """Decays were updates; now they are shares of all updates of the run."""
+  names = ('steps', 'prefill', 'train_every', 'train_steps', 'pretrain', 'pretrain_bc')
+  if any(x not in values for x in names):
+    return
+  steps, prefill, every, count, *before = (values[x] for x in names)
+  total = max(1, sum(before) + max(0, steps - prefill) // max(1, every) * count)
+  for key in [x for x in values if x.endswith('_opt.decay')]:
+    values[key] = min(1.0, values[key] / total)
