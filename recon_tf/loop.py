@@ -27,6 +27,7 @@ from recon_tf.common import (
 )
 from recon_tf.common.episodes import load_folder
 from recon_tf.common.folders import check_settings, finished, run_folder
+from recon_tf.common.schedule import online_updates
 from recon_tf.common.spaces import record_spaces, space_of
 from recon_tf.common.versions import record_meta
 from recon_tf.common.wandb_output import WandbOutput
@@ -86,6 +87,9 @@ class Run:
         env.ready()  # a wrong task ends here, before anything is written
       self.expert = load_demos(config)
       self.envs = self.envs or [Recorded(config.task, self.expert.contents(), config.demos)]
+      if config.agent == 'iqmpc' and not config.iqmpc.episode:
+        # Saved with the run, so that whoever loads it has the same discount.
+        self.config = config = config.update({'iqmpc.episode': self.envs[0].length})
       spaces = space_of(self.envs[0])
       print(check_training(config, spaces, self.envs[0].length, self.expert.contents()), flush=True)
       prepare_folder(config, folder)
@@ -112,8 +116,8 @@ class Run:
     self.milestones = Milestones(folder / 'milestones', config.keep_every)
     self.should_eval = Every(config.eval_every)
     self.should_video = Every(config.video_every)
-    length = self.envs[0].length
-    self.collector = Collector(len(self.envs), length, config.windows, config.seed)
+    args = (self.envs[0].length, config.windows, config.seed, self.envs[0].full)
+    self.collector = Collector(len(self.envs), *args)
     self.driver = Driver(self.envs, config.seed)
     self.driver.on_step(self._on_step)
     self.driver.on_episode(self._on_episode)
@@ -202,8 +206,7 @@ class Run:
     """Counted from the start, so that a resumed run catches up instead of losing updates."""
     config = self.config
     online = int(self.agent.updates.numpy()) - config.pretrain - config.pretrain_bc
-    rounds = (int(self.step) - config.prefill) // config.train_every
-    return self.replay.episodes > 0 and online < rounds * config.train_steps
+    return self.replay.episodes > 0 and online < online_updates(config, int(self.step))
 
   def _update(self, update, replay) -> None:
     """One update; the next batches load in the background meanwhile."""

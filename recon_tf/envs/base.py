@@ -26,9 +26,11 @@ class Environment(abc.ABC):
   # What 'friction' means to the perturbations.
   friction: tuple[str, ...] = ('geom_friction', 'pair_friction')
 
-  def __init__(self, task: str, length: int, repeat: int, seed: int):
+  def __init__(self, task: str, length: int, repeat: int, seed: int, own: int = 0):
     self.task = task
     self.length = length
+    # Decisions of the task's own episodes, however long they are made here.
+    self.full = own or length
     self.repeat = repeat
     # Simulator steps per repeat; the suites set theirs.
     self.substeps = 1

@@ -47,7 +47,8 @@ class Gym(Environment):
     registered = gymnasium.registry.get(self._env.spec.id) if self._env.spec else None
     repeat = repeats(repeat, 1)
     own = (registered and registered.max_episode_steps) or DEFAULT_LENGTH
-    super().__init__(task, decisions(length, own, repeat), repeat, seed)
+    full = decisions(0, own, repeat)
+    super().__init__(task, decisions(length, own, repeat), repeat, seed, full)
     # Only now: the base class clears them.
     inner = self._env.unwrapped
     if isinstance(getattr(inner, 'model', None), mujoco.MjModel):

@@ -41,15 +41,16 @@ class Linear(Module):
     """[..., inputs] to [..., units]."""
     return matmul(x, self.kernel, self._dtype) + self.bias
 
-  def fan_out(self, x: tf.Tensor) -> tf.Tensor:
+  def fan_out(self, x: tf.Tensor, dtype: tf.DType | None = None) -> tf.Tensor:
     """[batch, inputs] through every head to [heads, batch, units]."""
-    kernel, dtype = self.kernel, self._dtype
+    kernel, dtype = self.kernel, dtype or self._dtype
     y = tf.einsum('bi,kio->kbo', tf.cast(x, dtype), tf.cast(kernel, dtype))
     return tf.cast(y, tf.float32) + self.bias[:, None]
 
-  def stacked(self, x: tf.Tensor, units: int) -> tf.Tensor:
+  def stacked(self, x: tf.Tensor, units: int, dtype: tf.DType | None = None) -> tf.Tensor:
     """[heads, batch, inputs] to the first units of each head's own output."""
-    return matmul(x, self.kernel[..., :units], self._dtype) + self.bias[:, None, :units]
+    kernel = self.kernel[..., :units]
+    return matmul(x, kernel, dtype or self._dtype) + self.bias[:, None, :units]
 
   def chosen(self, x: tf.Tensor, onehot: tf.Tensor) -> tf.Tensor:
     """[time, batch, inputs] through the head that a row of [time, heads] picks at that time."""
