@@ -67,9 +67,10 @@ def disturb(tests) -> None:
   from recon_tf.faults.kills import has_episodes
 
   moments = {
-    'in pretraining': lambda x: (x / 'metrics.jsonl').exists(),
-    'in the first episodes': lambda x: has_episodes(x, 1),
-    'late': lambda x: (x / 'eval' / '000000040.json').exists(),
+    'before anything is saved': lambda folder, said: (folder / 'metrics.jsonl').exists(),
+    'in pretraining': lambda folder, said: 'Compiling the update' in said,
+    'in the first episodes': lambda folder, said: has_episodes(folder, 1),
+    'late': lambda folder, said: (folder / 'eval' / '000000040.json').exists(),
   }
   for number in (signal.SIGINT, signal.SIGTERM):
     for when, ready in moments.items():
