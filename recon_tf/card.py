@@ -14,7 +14,7 @@ def card_text(card: dict) -> str:
     f'# {info["task"]}: {info["method"]}, seed {info["seed"]}',
     '',
     f'- **Task** {info["task"]}; an action is held for {spaces["repeat"]} simulator step(s).',
-    f'- **Data** {info["demonstrations"]} demonstrations; no rewards were learned from.',
+    f'- **Data** {info["demonstrations"]} demonstrations (expert: {info["expert"]}); no rewards.',
     f'- **Method** {info["method"]}, {info["step"]:,} steps of interaction.',
     f'- **Score** {score_text(info["score"])}.',
     f'- **Made by** recon_tf {card["version"]}, commit {info["commit"][:12] or "unknown"}.',

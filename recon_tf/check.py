@@ -57,7 +57,7 @@ def action_text(spaces: Spaces, episodes: list[Episode]) -> str:
 
 def window_text(config: Config, length: int) -> str:
   windows = config.windows
-  share = min(1.0, length / windows.full)
+  share = min(1.0, length / (windows.full or length))
   size = max(1, round(windows.length * share))
   return f'{windows.strata} of about {size} steps for the explorer in {length} decisions'
 

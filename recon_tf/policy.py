@@ -7,10 +7,12 @@ import numpy as np
 
 from recon_tf.common.checkpoint import Checkpoint
 from recon_tf.common.config import Config, load_config
+from recon_tf.common.episodes import load_meta
 from recon_tf.common.errors import UserError
 from recon_tf.common.folders import read_json
 from recon_tf.common.spaces import Spaces, from_dict, run_spaces
 from recon_tf.common.versions import read_starts
+from recon_tf.experts import NAMES
 from recon_tf.gallery import find_policy
 
 CARD = 'policy.json'
@@ -120,7 +122,18 @@ def run_info(folder: pathlib.Path, config: Config, meta: dict) -> dict:
     'score': run_score(folder),
     'env': config.env.to_dict(),
     'demonstrations': config.demo_episodes,
+    'expert': expert_name(config),
   }
+
+
+def expert_name(config: Config) -> str:
+  """Who showed the task: the suite's expert, or what the folder of demonstrations says."""
+  if not config.demos:
+    return NAMES.get(config.task.partition('_')[0], 'unknown')
+  try:
+    return (load_meta(config.demos) or {}).get('expert') or 'unknown'
+  except UserError:
+    return 'unknown'
 
 
 def run_score(folder: pathlib.Path) -> dict | None:
