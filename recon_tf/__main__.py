@@ -29,7 +29,7 @@ def main() -> None:
   """The console entry."""
   name, arguments = (sys.argv[1:2] or ['--help'])[0], sys.argv[2:]
   if name in ('-h', '--help', 'help'):
-    print(help_text())
+    run(lambda: print(help_text(), flush=True))  # its reader, such as head, may leave early
   elif name == '--version':
     print(f'recon_tf {__version__}')
   else:
