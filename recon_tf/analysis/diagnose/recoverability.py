@@ -5,46 +5,33 @@ the simulator is set to exactly that state and the main policy acts for 15 real 
 if it comes back into the expert's tube. The gate G_H predicts that from imagination alone.
 """
 
-import pathlib
-from collections.abc import Sequence
-
 import numpy as np
 import tensorflow as tf
 
-from recon_tf.analysis import heldout, probes, regions
-from recon_tf.analysis.gap import Model
-from recon_tf.analysis.ranking import auroc
-from recon_tf.analysis.trained import Trained
+from recon_tf.analysis import regions
+from recon_tf.analysis.diagnose import episodes as recorded
+from recon_tf.analysis.diagnose.gap import Model
+from recon_tf.analysis.diagnose.loaded import Trained
+from recon_tf.analysis.stats import auroc, calibration
 from recon_tf.common.errors import UserError
+from recon_tf.explorer import open_gate, recovery_scores
 
 STEPS = 15  # real steps in which to recover, and the longest imagination
 SHOWN = (5, 15)  # horizons of the calibration plot
-BINS = 10
 TUBE = regions.NEAR  # what is near the expert's states counts as back
 WIDER = (1.0, 1.5, 2.0, 2.5, 3.5)  # other widths that are looked at too, as factors
 
 
-def gate_scores(agent, state: dict[str, tf.Tensor], horizon: int = STEPS) -> np.ndarray:
-  """D without noise along the main policy's deterministic imagination, [horizon + 1, batch]."""
-  rssm, scores = agent.world_model.rssm, []
-  for h in range(horizon + 1):
-    feature = rssm.features(state)
-    action = agent.main.policy(feature).mode()
-    scores.append(agent.disc.prob(feature, action).numpy())
-    if h < horizon:
-      state = rssm.mean_step(state, action)
-  return np.stack(scores)
-
-
-def gates(scores: np.ndarray, delta: float, settings, horizons: Sequence[int]) -> np.ndarray:
-  """Equation (implemented_gate) at several horizons, [horizons, batch], from one imagination.
+def gates(agent, state: dict[str, tf.Tensor], settings) -> np.ndarray:
+  """G at every horizon up to STEPS, [STEPS, batch], from one imagination of the main policy.
 
   In float64: near 0 and 1 a float32 sigmoid would make ties of what D tells apart.
   """
-  opened = 1 / (1 + np.exp((delta - scores.astype(np.float64)) / settings.tau))
-  how = {'max': lambda x: x.max(0), 'mean': lambda x: x.mean(0), 'last': lambda x: x[-1]}
-  tail = lambda h: opened[max(h - settings.tail + 1, 0) : h + 1]
-  return np.stack([how[settings.aggregate](tail(h)) for h in horizons])
+  scores = recovery_scores(agent.world_model.rssm, agent.disc, agent.main.policy, state, STEPS)
+  scores = [tf.cast(x, tf.float64) for x in scores]
+  delta = tf.cast(agent.delta, tf.float64)
+  at = lambda h: open_gate(scores[: h + 1][-settings.tail :], delta, settings).numpy()
+  return np.stack([at(h) for h in range(1, STEPS + 1)])
 
 
 def diagnose(trained: Trained, tube: float = TUBE) -> dict:
@@ -59,10 +46,10 @@ def diagnose(trained: Trained, tube: float = TUBE) -> dict:
   delta = float(agent.delta.numpy())
   if not np.isfinite(delta):
     raise UserError(f"the discriminator of method '{run.method}' was never trained.")
-  made = probes.make_probes(trained.env, heldout.held_out_expert(run))
+  made = recorded.make_probes(trained.env, recorded.held_out_expert(run))
   found = _candidates(trained, model, made, cloud, tube)
   horizons = list(range(1, STEPS + 1))
-  gate = gates(found['scores'], delta, run.config.gate, horizons)
+  gate = found['gate']
   oracle = -np.minimum.accumulate(found['distances'], 0)
   label = found['distances'].min(0) <= tube
   result = {'task': run.task, 'method': run.method, 'seed': run.seed, 'step': trained.meta['step']}
@@ -97,22 +84,7 @@ def _in_tube(found: dict[str, np.ndarray], gate, oracle, tube: float) -> dict:
   }
 
 
-def calibration(predicted: np.ndarray, happened: np.ndarray) -> dict:
-  """Mean prediction and frequency in ten equal intervals of [0, 1], and their mean distance."""
-  index = np.minimum((predicted * BINS).astype(int), BINS - 1)
-  count = np.bincount(index, minlength=BINS)
-  mean = lambda x: np.bincount(index, x, BINS)[count > 0] / count[count > 0]
-  first, second = mean(predicted), mean(happened.astype(float))
-  error = float((np.abs(first - second) * count[count > 0]).sum() / len(predicted))
-  return {
-    'predicted': first.tolist(),
-    'frequency': second.tolist(),
-    'count': count[count > 0].tolist(),
-    'error': error,
-  }
-
-
-def real_distances(agent, env, probe: probes.Probe, row: int, belief: dict, cloud) -> np.ndarray:
+def real_distances(agent, env, probe: recorded.Probe, row: int, belief: dict, cloud) -> np.ndarray:
   """Distances to the expert's states in 15 real steps of the main policy from a saved state.
 
   An episode that ends before stays where it ended.
@@ -131,7 +103,7 @@ def real_distances(agent, env, probe: probes.Probe, row: int, belief: dict, clou
 
 
 def _candidates(trained: Trained, model: Model, made, cloud, tube: float) -> dict[str, np.ndarray]:
-  """States outside of the tube: D along imagination, and distances of the real steps."""
+  """States outside of the tube: G from imagination, and distances of the real steps."""
   starts, beliefs, distances = [], [], []
   filtered = model.filter([x.episode for x in made])
   for probe, belief in zip(made, filtered, strict=True):
@@ -146,7 +118,7 @@ def _candidates(trained: Trained, model: Model, made, cloud, tube: float) -> dic
   state = {k: tf.constant(np.stack([x[k] for x in beliefs])) for k in ('deter', 'stoch')}
   return {
     'start': np.array(starts),
-    'scores': gate_scores(trained.agent, state),
+    'gate': gates(trained.agent, state, trained.run.config.gate),
     'distances': np.array(distances).T,
   }
 
@@ -180,35 +152,3 @@ def lines(result: dict) -> list[str]:
     text.append(''.join(f'{x:>12}' for x in cells))
   return text
 
-
-def draw(result: dict, folder: pathlib.Path) -> None:
-  """recoverability.png: AUROC by horizon on the left, calibration on the right."""
-  import matplotlib as mpl
-  from matplotlib.figure import Figure
-
-  from recon_tf.analysis import plots
-
-  with mpl.rc_context(plots.STYLE):
-    figure = Figure((8, 3.2), layout='constrained')
-    left, right = figure.subplots(1, 2)
-  number = lambda values: [np.nan if x is None else x for x in values]
-  for name, key, marker, color in (
-    ('gate G', 'auroc', 'o', plots.COLORS['recon']),
-    ('oracle (true distance)', 'oracle', 's', '#000000'),
-  ):
-    left.plot(result['horizons'], number(result[key]), marker=marker, color=color, label=name)
-  left.axhline(0.5, color='#999999', lw=1, ls='--')
-  left.set(
-    title='Recovery within 15 real steps', xlabel='horizon H', ylabel='AUROC', ylim=(0, 1.03)
-  )
-  right.plot([0, 1], [0, 1], color='#999999', lw=1, ls='--')
-  colors = plots.COLORS['cmil'], plots.COLORS['recon']
-  for (h, x), color in zip(result['calibration'].items(), colors, strict=True):
-    right.plot(x['predicted'], x['frequency'], color=color, lw=1, alpha=0.5)
-    # Areas are numbers of states: most gates are almost open or almost shut.
-    area = 400 * np.array(x['count']) / result['candidates']
-    right.scatter(x['predicted'], x['frequency'], 8 + area, color=color, label=f'H = {h}')
-  right.set(title='Calibration', xlabel='predicted G', ylabel='recovered', ylim=(-0.03, 1.03))
-  for axes in (left, right):
-    axes.legend()
-  plots.save_figure(figure, folder, 'recoverability')

@@ -1,10 +1,76 @@
-"""What a trained agent makes of recorded sequences: beliefs, decoded images, predictions."""
+"""The trained agent of a run folder, and what it makes of recorded sequences.
+
+Nothing is written into the run.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
+from recon_tf import envs
+from recon_tf.analysis.runs import Run
+from recon_tf.common import Checkpoint, UserError
 from recon_tf.common.episodes import Episode
+from recon_tf.make_agent import make_agent
+from recon_tf.nn import tfutils
 from recon_tf.nn.tfutils import Seeds
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trained:
+  """An agent as its newest checkpoint left it."""
+
+  run: Run
+  agent: object
+  meta: dict  # of the checkpoint: step and counters
+  env: envs.Worker
+
+
+@contextlib.contextmanager
+def trained(run: Run) -> Iterator[Trained]:
+  """Loads the newest checkpoint; the environment closes at the end."""
+  config = run.config
+  found = Checkpoint(run.path / 'checkpoints').load()
+  if found is None:
+    raise UserError(f"'{run.path}' has no readable checkpoint; let the run get beyond pretraining.")
+  arrays, meta = found
+  env = envs.Worker(config.task, config, config.seed)
+  try:
+    agent = make_agent(config, env.obs_space, env.act_space)
+    agent.restore(arrays)
+    yield Trained(run, agent, meta, env)
+  finally:
+    env.close()
+
+
+class Deployed:
+  """Another actor on this agent's beliefs, in deployment: posterior means and modes."""
+
+  def __init__(self, agent, actor: Callable, actions: int):
+    self._world, self._actor, self._actions = agent.world_model, actor, actions
+    self._step = tfutils.function(self._act)
+
+  def policy(self, obs: dict, state=None, mode: str = 'eval') -> tuple[dict, dict]:
+    """As Agent.policy, whatever the mode."""
+    if state is None:
+      count = len(obs['is_first'])
+      state = self._world.rssm.initial(count)
+      state['action'] = tf.zeros([count, self._actions])
+    state = self._step({k: obs[k] for k in (*self._world.encoder.keys, 'is_first')}, state)
+    return {'action': state['action'].numpy()}, state
+
+  def _act(self, obs, state):
+    rssm, belief = self._world.rssm, {k: state[k] for k in ('deter', 'stoch')}
+    noise = tf.zeros_like(state['stoch'])
+    embed = self._world.encoder(obs)
+    belief = rssm.obs_step(belief, state['action'], embed, obs['is_first'], noise)
+    return {**belief, 'action': self._actor(rssm.features(belief)).mode()}
+
+
+# Sequences
 
 
 def inputs(agent, batch: Episode) -> dict[str, tf.Tensor]:

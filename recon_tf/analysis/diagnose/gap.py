@@ -4,15 +4,15 @@ Posteriors are means, not samples, and open-loop states follow the mean over the
 in deployment and in the recovery gate; so numbers do not depend on a seed.
 """
 
-import pathlib
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-from scipy.stats import spearmanr
 
-from recon_tf.analysis import heldout, posterior, probes, regions
-from recon_tf.analysis.trained import Trained
+from recon_tf.analysis import regions
+from recon_tf.analysis.diagnose import episodes as recorded
+from recon_tf.analysis.diagnose.loaded import Trained, beliefs
+from recon_tf.analysis.stats import rank_correlation
 from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
 from recon_tf.nn import tfutils
@@ -103,7 +103,7 @@ class Model:
       yield {k: tf.constant(np.stack([fill(x[k]) for x in padded])) for k in keys}, lengths
 
   def _posterior(self, data):
-    states = posterior.beliefs(self._agent, data)
+    states = beliefs(self._agent, data)
     return {**states, 'uncertainty': self._agent.world_model.rssm.uncertainty(states['deter'])}
 
   def _open_loop(self, states, actions, horizon: int):
@@ -119,7 +119,7 @@ def diagnose(trained: Trained) -> dict:
   if replay:
     result['replay'] = _means(model.gaps(replay, REPLAY_HORIZON), REPLAY_HORIZON)
   try:
-    expert = heldout.held_out_expert(run)
+    expert = recorded.held_out_expert(run)
   except UserError as error:
     if not replay:
       raise
@@ -159,16 +159,9 @@ def deciles(gap: np.ndarray, uncertainty: np.ndarray) -> dict:
   }
 
 
-def rank_correlation(first: np.ndarray, second: np.ndarray) -> float | None:
-  """Spearman's, None where one of them never changes."""
-  if len(first) < 2 or not np.ptp(first) or not np.ptp(second):
-    return None
-  return float(spearmanr(first, second).statistic)
-
-
 def _by_region(trained: Trained, model: Model, expert: list[Episode], cloud) -> dict:
   """Starting points of held-out episodes and of probes, parted by their distance to the cloud."""
-  made = probes.make_probes(trained.env, expert)
+  made = recorded.make_probes(trained.env, expert)
   episodes = [*expert, *(x.episode for x in made)]
   measured = model.gaps(episodes, EXPERT_HORIZON)
   # A probe's way along the path is in the expert's episode already.
@@ -213,27 +206,3 @@ def lines(result: dict) -> list[str]:
     text.append(f'rank correlation of U and gap, {name}: {value}')
   return text + [f'{k} left out: {v}' for k, v in result.get('left_out', {}).items()]
 
-
-def draw(result: dict, folder: pathlib.Path) -> None:
-  """gap.png: by region on the left, by decile of U on the right."""
-  if 'deciles' not in result:
-    return
-  import matplotlib as mpl
-  from matplotlib.figure import Figure
-
-  from recon_tf.analysis import plots
-
-  with mpl.rc_context(plots.STYLE):
-    figure = Figure((8, 3.2), layout='constrained')
-    left, right = figure.subplots(1, 2)
-  bars = result.get('regions') or {'expert': result['expert']}
-  colors = {**plots.REGION_COLORS, 'expert': plots.COLORS['cmil']}
-  label = f'open-loop gap, H = {EXPERT_HORIZON}'
-  left.bar(list(bars), [x['gap'] for x in bars.values()], color=[colors[x] for x in bars])
-  left.set(title='Held-out error by region', ylabel=label, axisbelow=True)
-  for marker, (name, x) in zip(plots.MARKERS, result['deciles'].items(), strict=False):
-    number = range(1, len(x['gap']) + 1)
-    right.plot(number, x['gap'], marker=marker, color=colors[name], mec='black', label=name)
-  right.set(title='Held-out error by disagreement', xlabel='decile of U', ylabel=label)
-  right.legend()
-  plots.save_figure(figure, folder, 'gap')

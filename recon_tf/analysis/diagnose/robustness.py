@@ -21,14 +21,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from recon_tf.analysis.paper import COLUMNS
+from recon_tf.analysis.runs import PUSHED
 from recon_tf.common.errors import UserError
 from recon_tf.evaluation import evaluate
 
 EVAL_SEED = 10_000  # added to the run's seed, as in its own evaluations
-COLUMNS = ('Clean', 'Noise', 'Delay', 'Impulse/scale')
-PUSHED = 'Pushed'  # ours, not in the paper's table
-PAIR = ('cmil', 'recon')
-HEADER = ('task', 'method', 'seeds', *COLUMNS)
 
 Shift = tuple[str, dict]
 
@@ -120,14 +118,8 @@ def column_means(found: Mapping[str, dict], measure: str) -> dict[str, float]:
   return {x: float(np.mean(columns[x])) for x in (*COLUMNS, PUSHED) if x in columns}
 
 
-def seed_means(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-  """Columns averaged over seeds, each over the runs that have it."""
-  values = {x: [run[x] for run in runs if x in run] for x in (*COLUMNS, PUSHED)}
-  return {x: float(np.mean(v)) for x, v in values.items() if v}
-
-
 def summarize(run, step: int, found: dict, skipped: dict[str, str]) -> dict:
-  """What eval/robust.json holds: the columns, and every episode behind them."""
+  """What eval/robust.json holds: the columns, and every episode that they are from."""
   if not found:
     raise UserError(f"'{run.path}': no configuration could be evaluated: {skipped}.")
   measure = measure_of(found)
@@ -142,41 +134,3 @@ def summarize(run, step: int, found: dict, skipped: dict[str, str]) -> dict:
     'skipped': skipped,
   }
 
-
-def table(results: Sequence[dict], shown: Sequence[str] = COLUMNS) -> list[tuple[str, ...]]:
-  """Rows of these columns: every method's mean over its seeds, and CMIL/RECON pairs with deltas."""
-  rows = []
-  for task in sorted({x['task'] for x in results}):
-    own = [x for x in results if x['task'] == task]
-    percent = own[0]['measure'] == 'success'
-    means, seeds = {}, {}
-    for method in sorted({x['method'] for x in own}):
-      columns = [x['columns'] for x in own if x['method'] == method]
-      means[method], seeds[method] = seed_means(columns), str(len(columns))
-      cells = [_number(means[method].get(x), percent) for x in shown]
-      rows.append((task, method, seeds[method], *cells))
-    if set(PAIR) <= set(means):
-      first, second = (means[x] for x in PAIR)
-      cells = [_pair(first.get(x), second.get(x), percent) for x in shown]
-      rows.append((task, '/'.join(PAIR), '/'.join(seeds[x] for x in PAIR), *cells))
-  return rows
-
-
-def _number(value: float | None, percent: bool) -> str:
-  return '–' if value is None else f'{100 * value if percent else value:.1f}'
-
-
-def _pair(first: float | None, second: float | None, percent: bool) -> str:
-  """As in the paper: 41.3/100.0 (+58.7 pp), and returns without a unit."""
-  text = f'{_number(first, percent)}/{_number(second, percent)}'
-  if first is None or second is None:
-    return text
-  delta = (second - first) * (100 if percent else 1)
-  return f'{text} ({delta:+.1f}{" pp" if percent else ""})'
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-  """Rows as text: the first two columns to the left, numbers to the right."""
-  widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-  place = lambda i, text: text.ljust(widths[i]) if i < 2 else text.rjust(widths[i])
-  return '\n'.join('  '.join(place(i, x) for i, x in enumerate(row)).rstrip() for row in rows)

@@ -1,7 +1,7 @@
 """What did online steps teach the model? The fall of U on fixed transitions of the main policy.
 
 U_A is the mean of U(s, a) over the anchors A, Delta U_A its fall from one state of the run to a
-later one, and R = Delta U_A / Delta N its fall an online step. The states are the run's milestones
+later one, and R = Delta U_A / Delta N its fall per online step. The states are the run's milestones
 and checkpoints. Anchors are recorded once and kept; methods are compared on the same anchors,
 those of all of them together, so that none is judged only on what its own policy did.
 """
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from recon_tf.analysis.anchors import EPISODES, anchor_files, anchor_folder, digest
-from recon_tf.analysis.gap import Model
-from recon_tf.analysis.trained import Trained
+from recon_tf.analysis.diagnose.gap import Model
+from recon_tf.analysis.diagnose.loaded import Trained
 from recon_tf.common.checkpoint import load_checkpoint, state_paths
 from recon_tf.common.config import Config
 from recon_tf.common.driver import Driver
@@ -130,13 +130,13 @@ def _load_anchors(files: Sequence[pathlib.Path], trained: Trained) -> list[Episo
 def lines(result: dict) -> list[str]:
   """The result as a table to print."""
   near = 'the states are close together, so this is mostly noise; see --before and --keep_every'
-  text = [f'{"step":>8}{"U x 1000":>10}{"gain a step":>13}   {result["anchors"]} anchors']
+  text = [f'{"step":>8}{"U x 1000":>10}{"gain per step":>15}   {result["anchors"]} anchors']
   gains = ['', *(f'{x:.2e}' for x in result['interval_gains_per_step'])]
   for step, value, rate in zip(result['steps'], result['uncertainty'], gains, strict=True):
-    text.append(f'{step:8d}{1000 * value:10.3f}{rate:>13}'.rstrip())
+    text.append(f'{step:8d}{1000 * value:10.3f}{rate:>15}'.rstrip())
   text.append(
     f'gain {result["gain"]:.3e} in {result["online_steps"]} online steps, '
-    f'{result["gain_per_step"]:.3e} a step'
+    f'{result["gain_per_step"]:.3e} per step'
   )
   text += [near] if 10 * result['online_steps'] < result['steps'][-1] else []
   return text + [f'unreadable, left out: {x}' for x in result['left_out']]
