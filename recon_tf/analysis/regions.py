@@ -122,7 +122,7 @@ def _kept_steps(run: Run) -> Steps | None:
   position = run.array('position')
   if position is None:
     return Steps(explorer, run.array('distance').astype(np.float64))
-  position = UNIT * position.astype(np.float64)
+  position = _metres(position)
   return Steps(explorer, expert_distance(position, expert_cloud(run)), position)
 
 
@@ -130,9 +130,14 @@ def expert_cloud(run: Run) -> np.ndarray | None:
   """Planar positions of the demonstrations that the run learned from, [states, 2]."""
   if run.kept:
     kept = run.array('expert')
-    return None if kept is None else UNIT * kept.astype(np.float64)
+    return None if kept is None else _metres(kept)
   found = [x[PLANE] for x in demonstrations(run) if PLANE in x and x[PLANE].shape[1:] == (2,)]
   return np.concatenate(found) if found else None
+
+
+def _metres(kept: np.ndarray) -> np.ndarray:
+  """Archives keep whole units; the first ones kept floats."""
+  return kept * (UNIT if kept.dtype.kind == 'i' else 1.0)
 
 
 def demonstrations(run: Run) -> list[dict[str, np.ndarray]]:

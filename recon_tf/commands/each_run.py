@@ -6,7 +6,7 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from recon_tf.analysis.runs import RunFolder, open_run
+from recon_tf.analysis.runs import Run, open_run
 from recon_tf.common import UserError
 
 
@@ -14,7 +14,7 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
   parser.add_argument('runs', nargs='+', metavar='RUN', help='run folders, or folders of them')
 
 
-def each_run(paths: list[str], work: Callable[[RunFolder], dict]) -> list:
+def each_run(paths: list[str], work: Callable[[Run], dict]) -> list:
   """Results of the runs that allow it; what is wrong with the others is said in a line each."""
   folders = [x for path in paths for x in run_folders(pathlib.Path(path))]
   results, errors = [], []
@@ -40,7 +40,7 @@ def run_folders(path: pathlib.Path) -> list[pathlib.Path]:
   return [x.parent for x in sorted(path.rglob('config.yaml'))] or [path]
 
 
-def prepared(run: RunFolder) -> RunFolder:
+def prepared(run: Run) -> Run:
   """Threads and determinism of the run's config; TensorFlow takes them once."""
   if 'recon_tf.loop' not in sys.modules:
     from recon_tf import loop  # late: --help and bad flags answer at once

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from recon_tf import envs
-from recon_tf.analysis import robustness
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.diagnose import robustness
+from recon_tf.analysis.paper import COLUMNS
+from recon_tf.analysis.report.tables import robust_table
+from recon_tf.analysis.runs import PUSHED, Run
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
 
@@ -25,7 +27,7 @@ def main() -> None:
   parser.add_argument(
     '--kicks', type=float, default=0.0, help='with pushes, as eval_kicks makes them in a run'
   )
-  parser.add_argument('--episodes', type=int, default=0, help='a configuration; 0: eval_final')
+  parser.add_argument('--episodes', type=int, default=0, help='per configuration; 0: eval_final')
   parser.add_argument('--workers', type=int, default=0, help='processes; 0: eval_workers')
   parser.add_argument('--video', default='', help='folder for a video of each configuration')
   args = parser.parse_args()
@@ -35,14 +37,13 @@ def main() -> None:
   if args.kicks and args.robust:
     raise UserError('--kicks and --robust are evaluations of their own; choose one.')
   results = each_run(args.runs, lambda run: evaluate_run(run, args))
-  shown = (robustness.PUSHED,) if args.kicks else robustness.COLUMNS[: None if args.robust else 1]
-  rows = [(*robustness.HEADER[:3], *shown), *robustness.table(results, shown)]
-  print(f'\nsuccess in %, returns for DMC\n{robustness.aligned(rows)}')
+  shown = (PUSHED,) if args.kicks else COLUMNS[: None if args.robust else 1]
+  print(f'\nsuccess in %, returns for DMC\n{robust_table(results, shown).text()}')
 
 
-def evaluate_run(run: RunFolder, args: argparse.Namespace) -> dict:
+def evaluate_run(run: Run, args: argparse.Namespace) -> dict:
   """Evaluates one run, writes eval/robust.json (or clean, or pushed) and returns it."""
-  from recon_tf.analysis.trained import trained
+  from recon_tf.analysis.diagnose.loaded import trained
 
   config = run.config
   episodes = args.episodes or config.eval_final
@@ -55,7 +56,7 @@ def evaluate_run(run: RunFolder, args: argparse.Namespace) -> dict:
   found, skipped = {}, {}
   with trained(run) as loaded, make_workers(run, number, bool(args.video)) as workers:
     step = loaded.meta['step']
-    print(f'{run.path}: step {step}, {episodes} episodes a configuration', flush=True)
+    print(f'{run.path}: step {step}, {episodes} episodes per configuration', flush=True)
     seed = robustness.EVAL_SEED + config.seed
     for configuration in chosen:
       options = (configuration, episodes, seed, bool(args.video))
@@ -77,7 +78,7 @@ def evaluate_run(run: RunFolder, args: argparse.Namespace) -> dict:
 
 
 @contextlib.contextmanager
-def make_workers(run: RunFolder, number: int, render: bool) -> Iterator[list]:
+def make_workers(run: Run, number: int, render: bool) -> Iterator[list]:
   """Environment processes; videos need pictures even where the policy sees none."""
   config = run.config.update({'env.render': True}) if render else run.config
   workers = [envs.Worker(run.task, config, run.seed, wait=False) for _ in range(number)]
@@ -95,7 +96,7 @@ def describe(result: dict) -> str:
   return text
 
 
-def write_video(frames: np.ndarray | None, folder: str, run: RunFolder, name: str) -> None:
+def write_video(frames: np.ndarray | None, folder: str, run: Run, name: str) -> None:
   """The first episode of a configuration as an .mp4 file."""
   if frames is None:
     raise UserError(f"--video: task '{run.task}' has no images to show.")

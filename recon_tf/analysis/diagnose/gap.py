@@ -205,4 +205,3 @@ def lines(result: dict) -> list[str]:
     value = 'undefined' if value is None else f'{value:+.2f}'
     text.append(f'rank correlation of U and gap, {name}: {value}')
   return text + [f'{k} left out: {v}' for k, v in result.get('left_out', {}).items()]
-

@@ -151,4 +151,3 @@ def lines(result: dict) -> list[str]:
     cells = [f'{x["tube"]:.3f}', x['candidates'], *map(show, (x['recovered'], *scores))]
     text.append(''.join(f'{x:>12}' for x in cells))
   return text
-

@@ -133,4 +133,3 @@ def summarize(run, step: int, found: dict, skipped: dict[str, str]) -> dict:
     'configurations': found,
     'skipped': skipped,
   }
-

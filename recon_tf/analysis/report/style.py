@@ -66,7 +66,9 @@ def titles(groups: list[Group]) -> dict[str, str]:
   """Settings as a reader names them: 'U-Maze, pixels', with the variant only where needed."""
   bases, plain = {}, {}
   for setting, own in settings_of(groups).items():
-    base = f'{task_name(own[0].task)}, {observations(own[0].runs[0])}'
+    first = own[0].runs[0]
+    base = f'{task_name(own[0].task)}, {observations(first)}'
+    base += ', pushed' if first.config.eval_kicks else ''
     plain[setting] = base, own[0].variant
     bases.setdefault(base, []).append(setting)
   return {
