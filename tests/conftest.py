@@ -9,7 +9,7 @@ import pytest
 
 CHILD = 'RECON_TENSORFLOW_TESTS'
 USES = re.compile(
-  r'^(import tensorflow|from recon_tf import loop|.*analysis import .*stages|.*agent_fixtures)',
+  r'^(import tensorflow|from recon_tf import loop|.*diagnose import .*stages|.*agent_fixtures)',
   re.MULTILINE,
 )
 

@@ -21,6 +21,7 @@ from recon_tf.analysis.commands import train_command
 from recon_tf.analysis.cost import RECORDS, run_cost
 from recon_tf.analysis.runs import ARCHIVE, Run, open_archive, read_lines
 from recon_tf.common.folders import read_json
+from recon_tf.common.logger import encode_gif
 from recon_tf.common.npz import write_npz
 
 COPIED = ('eval/*.json', 'diagnose/*.json')
@@ -112,25 +113,33 @@ def make_arrays(run: Run) -> dict[str, np.ndarray]:
 
 
 def keep_clips(run: Run, folder: pathlib.Path) -> None:
-  """The newest GIF of each kind; of predictions side by side the first alone."""
+  """The newest GIF of each kind; of predictions side by side the clearest alone."""
   shutil.rmtree(folder, ignore_errors=True)
   for tag, gifs in run.gifs().items():
     width = run.config.env.size[1] if tag.startswith('open_loop/') else 0
     path = folder / f'{tag}-{max(gifs):09d}.gif'
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(crop_gif(gifs[max(gifs)], width) if width else gifs[max(gifs)])
+    gif = gifs[max(gifs)]
+    path.write_bytes(encode_gif(clearest(frames_of(gif), width), 10) if width else gif)
 
 
-def crop_gif(gif: bytes, width: int) -> bytes:
-  """Its left part."""
+def frames_of(gif: bytes) -> np.ndarray:
+  """uint8 [time, height, width, 3]."""
   with Image.open(io.BytesIO(gif)) as image:
-    frames = [x.convert('RGB') for x in ImageSequence.Iterator(image)]
-    duration = image.info.get('duration', 100)
-  frames = [x.crop((0, 0, width, x.height)) for x in frames]
-  buffer = io.BytesIO()
-  options = {'save_all': True, 'append_images': frames[1:], 'duration': duration, 'loop': 0}
-  frames[0].save(buffer, 'GIF', **options)
-  return buffer.getvalue()
+    return np.stack([np.array(x.convert('RGB')) for x in ImageSequence.Iterator(image)])
+
+
+def clearest(frames: np.ndarray, width: int) -> np.ndarray:
+  """Of predictions side by side the one that shows most: moving, and without a break.
+
+  Sequences of the replay may run over the end of an episode, where the picture jumps.
+  """
+  parts = [frames[:, :, x : x + width] for x in range(0, frames.shape[2], width)]
+  truth = [x[:, : frames.shape[1] // 3].astype(np.float32) for x in parts]
+  moves = [np.abs(np.diff(x, axis=0)).mean((1, 2, 3)) for x in truth]
+  usual = np.array([np.median(x) for x in moves])
+  whole = np.array([x.max() for x in moves]) <= 3 * np.maximum(usual, 1e-3)
+  return parts[int(np.argmax(np.where(whole, usual, -1) if whole.any() else usual))]
 
 
 def _thinned(records: list[dict]) -> dict[str, list]:

@@ -52,7 +52,8 @@ def main() -> None:
 def describe(name: str, figure: Figure) -> str:
   """An entry of --list."""
   kind, number = reproduce.kind_of(figure), reproduce.number_of(figure)
-  title = f'--{kind} {name}'.ljust(26) + f'{kind} {number}, {figure.label}: {figure.title}'
+  place = f'{kind} {number}' if number else 'not in the paper'
+  title = f'--{kind} {name}'.ljust(26) + f'{place}, {figure.label}: {figure.title}'
   parts = {'methods': figure.methods, 'tasks': figure.tasks}
   parts['needs'] = [' '.join(x) for x in figure.commands]
   return '\n'.join([title, *(f'  {k:8}{", ".join(v)}' for k, v in parts.items() if v)])

@@ -1,12 +1,11 @@
 """GIFs of runs: the newest of each kind, and open-loop predictions as labelled strips."""
 
-import io
 import pathlib
 
 import numpy as np
 from matplotlib.figure import Figure
-from PIL import Image, ImageSequence
 
+from recon_tf.analysis.archive import clearest, frames_of
 from recon_tf.analysis.report import style
 from recon_tf.analysis.runs import Group, Run
 
@@ -30,7 +29,7 @@ def draw_predictions(
       for tag, (step, gif) in newest(run, 'open_loop/').items():
         name = f'{style.slug(tag)}-{style.slug(group.name)}'
         title = f'{names[group.setting]}: {style.label(group.method)}, step {step:,}'
-        figure = prediction_figure(frames_of(gif), run.config.env.size[1], title)
+        figure = prediction_figure(clearest(frames_of(gif), run.config.env.size[1]), title)
         found[title] = style.save_figure(figure, folder, name, vector)
       if newest(run, 'open_loop/'):
         break
@@ -38,9 +37,8 @@ def draw_predictions(
 
 
 @style.STYLED
-def prediction_figure(frames: np.ndarray, width: int, title: str, columns: int = 10) -> Figure:
-  """The first of the predictions [time, 3 * height, ...]: rows by kind, columns by time."""
-  frames = frames[:, :, :width]
+def prediction_figure(frames: np.ndarray, title: str, columns: int = 10) -> Figure:
+  """A prediction [time, 3 * height, width, 3]: rows by kind, columns by time."""
   count = min(columns, len(frames))
   times = np.unique(np.linspace(0, len(frames) - 1, count).round().astype(int))
   height = frames.shape[1] // len(ROWS)
@@ -58,9 +56,3 @@ def prediction_figure(frames: np.ndarray, width: int, title: str, columns: int =
     line[0].set_ylabel(name)
   figure.suptitle(title, fontsize=9.5, fontweight='bold')
   return figure
-
-
-def frames_of(gif: bytes) -> np.ndarray:
-  """uint8 [time, height, width, 3]."""
-  with Image.open(io.BytesIO(gif)) as image:
-    return np.stack([np.array(x.convert('RGB')) for x in ImageSequence.Iterator(image)])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from recon_tf.analysis.paper import paper_number, paper_tasks
 from recon_tf.analysis.report import style
@@ -47,6 +48,7 @@ TRACES = {
   'gate/mean': 'G, mean over explorer rollouts',
   'disc/gap': 'D expert − D main',
 }
+CLEAR = 3  # curves in a panel up to which single seeds can be told apart
 
 Line = tuple[np.ndarray, np.ndarray]
 
@@ -147,8 +149,9 @@ def curves_figure(groups: list[Group]) -> Figure:
 @style.STYLED
 def main_figure(groups: list[Group]) -> Figure:
   """fig:main_curves: score against steps, two rows of four panels, a panel for each task."""
-  extra = [x for x in ('bc_raw',) if any(g.method == x for g in groups)]
-  methods = (*extra, *MAIN)
+  known = {x.method for x in groups}
+  methods = [x for x in ('bc_raw', 'bc_equal') if x in known]
+  methods += [x for x in MAIN if x != 'bc' or 'bc' in known or not methods]
   figure, panels = style.make_panels([style.task_name(x) for x in paper_tasks()])
   for task, axes in zip(paper_tasks(), panels.values(), strict=True):
     draw_panel(axes, task, groups, methods, style.method_style(methods), paper=True)
@@ -197,7 +200,8 @@ def draw_panel(
     return
   for curve in sorted(curves, key=lambda x: methods.index(x.group.method)):
     method = curve.group.method
-    draw_curve(axes, curve, looks[method], (names or {}).get(method, style.label(method)))
+    name = (names or {}).get(method, style.label(method))
+    draw_curve(axes, curve, looks[method], name, seeds=len(curves) <= CLEAR)
   expert = expert_score(own)
   if expert is not None:
     height = in_percent(expert, curves[0].score)
@@ -211,11 +215,11 @@ def draw_panel(
   style.name_missing(axes, [x for x in methods if x not in known])
 
 
-def draw_curve(axes: Axes, curve: Curve, look: dict, name: str) -> None:
+def draw_curve(axes: Axes, curve: Curve, look: dict, name: str, seeds: bool = True) -> None:
   """One method in a panel: its interquartile mean over seeds, the interval as a band."""
   if len(curve.lines) > 1:
-    for line in curve.lines:
-      axes.plot(*line, color=look['color'], lw=0.6, alpha=0.25)
+    for line in curve.lines if seeds else ():
+      axes.plot(*line, color=look['color'], lw=0.7, alpha=0.35)
     axes.fill_between(curve.steps, curve.low, curve.high, color=look['color'], alpha=0.12, lw=0)
   axes.plot(curve.steps, curve.center, lw=1.8, ms=4, **look, label=name)
   style.score_axis(axes, curve.score)
@@ -224,10 +228,8 @@ def draw_curve(axes: Axes, curve: Curve, look: dict, name: str) -> None:
   axes.xaxis.set_major_formatter('{x:,.0f}')
 
 
-def _ticks():
-  from matplotlib.ticker import MaxNLocator
-
-  return MaxNLocator(4)
+def _ticks() -> MaxNLocator:
+  return MaxNLocator(4, steps=[1, 2, 5, 10])
 
 
 def span_budget(axes: Axes, curves: list[Curve]) -> float:
@@ -261,7 +263,7 @@ def final_figure(rows: list[Row]) -> Figure:
   rows = [x for x in rows if x.results]
   groups = [x.group for x in rows]
   settings, names = settings_of(groups), style.titles(groups)
-  figure, panels = style.make_panels([names[x] for x in settings], 3)
+  figure, panels = style.make_panels([names[x] for x in settings], 3, height=2.4)
   looks = style.method_style([x.method for x in groups])
   for setting, groups in settings.items():
     axes, own = panels[names[setting]], [x for x in rows if x.group.setting == setting]

@@ -15,6 +15,7 @@ from scipy.stats import binomtest
 from recon_tf.analysis.paper import COLUMNS, PAIR, paper_number
 from recon_tf.analysis.regions import REGIONS, Steps, expert_cloud, real_steps
 from recon_tf.analysis.report import style
+from recon_tf.analysis.report.curves import common_grid
 from recon_tf.analysis.report.measures import GAP_COLUMNS, collector_name, gap_value, recovery_at
 from recon_tf.analysis.runs import (
   Group,
@@ -126,7 +127,8 @@ def robustness_figure(groups: list[Group]) -> Figure:
   for task, axes in zip(tasks, panels.values(), strict=True):
     draw = lambda axes, own, task=task: robust_panel(axes, own, task)
     _panel(axes, [x for x in found if x[0].task == task], 'robust', draw, PAIR)
-  return style.legend_above(figure, panels.values(), 4)
+  order = [style.label(x) for x in PAIR]
+  return style.legend_above(figure, panels.values(), 4, order)
 
 
 def robust_panel(axes: Axes, found: Measured, task: str) -> None:
@@ -248,7 +250,8 @@ def gap_figure(groups: list[Group]) -> Figure:
     axes.set_xlim(-0.6, len(tasks) - 0.4)
     axes.set_yscale('log')  # tasks lie apart by factors of a hundred
     axes.yaxis.set_major_formatter('{x:g}')
-    axes.yaxis.set_minor_formatter(mpl.ticker.LogFormatter(minor_thresholds=(1.5, 0.5)))
+    axes.yaxis.set_minor_locator(mpl.ticker.LogLocator(subs=(2, 5)))
+    axes.yaxis.set_minor_formatter('{x:g}')
   return style.legend_above(figure, panels, 4)
 
 
@@ -343,12 +346,15 @@ def auroc_by_horizon(axes: Axes, found: Measured) -> None:
 
 
 def fall_of_uncertainty(axes: Axes, found: Measured) -> None:
-  """U of the first checkpoint minus U of each later one, every seed."""
+  """U of the first checkpoint minus U of each later one: the mean, thin lines are seeds."""
   for group, results in found:
-    for x in results:
-      fall = 1000 * (x['uncertainty'][0] - np.array(x['uncertainty']))
-      look = {**_look(group), 'label': style.label(group.method)}
-      axes.plot(x['steps'], fall, lw=1.3, ms=3.5, **look)
+    look = _look(group)
+    falls = [1000 * (x['uncertainty'][0] - np.array(x['uncertainty'])) for x in results]
+    lines = [(np.array(x['steps'], float), y) for x, y in zip(results, falls, strict=True)]
+    for line in lines if len(lines) > 1 else ():
+      axes.plot(*line, lw=0.8, alpha=0.4, color=look['color'])
+    steps, values = common_grid(lines)
+    axes.plot(steps, values.mean(0), lw=2, ms=4, **look, label=style.label(group.method))
   axes.axhline(0, color='#999999', lw=1)
   mixed = '\nnot the same anchors: do not compare' if anchors_differ(found) else ''
   axes.set(xlabel=f'online steps{mixed}', ylabel='ΔU × 1000')
@@ -390,11 +396,12 @@ def allocation_figure(groups: list[Group]) -> Figure:
   lines = [-(-(len(x) + 1) // columns) for x in found.values()]
   figure, grid = style.make_grid(sum(lines), columns, 3.1, 2.7)
   for number, (setting, own) in enumerate(found.items()):
+    place = f'{names[setting]}: ' if len(found) > 1 else ''
     panels = grid[sum(lines[:number]) : sum(lines[: number + 1])].reshape(-1)
     for axes, (group, steps) in zip(panels, own, strict=False):
-      axes.set_title(f'{names[setting]}: {style.label(group.method)}', fontsize=8.5)
+      axes.set_title(f'{place}{style.label(group.method)}', fontsize=8.5)
       visits_panel(axes, group, steps)
-    panels[len(own)].set_title(f'{names[setting]}: real steps by region', fontsize=8.5)
+    panels[len(own)].set_title(f'{place}real steps by region', fontsize=8.5)
     shares_panel(panels[len(own)], own)
     for axes in panels[len(own) + 1 :]:
       axes.set_axis_off()

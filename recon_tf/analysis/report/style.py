@@ -20,7 +20,7 @@ from recon_tf.analysis.runs import Group, observations, settings_of
 COLORS = {
   'bc': '#999999', 'vmail': '#56B4E9', 'cmil': '#0072B2', 'no_recovery': '#E69F00',
   'recon': '#D55E00', 'dadac': '#009E73', 'iqmpc': '#CC79A7', 'bc_raw': '#000000',
-  'random_collect': '#B8A200',
+  'bc_equal': '#7F7F7F',   'random_collect': '#B8A200',
 }  # fmt: skip
 SPARE = ('#7A4FBF', '#8C564B', '#17BECF', '#5B8C2A')
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*')
@@ -43,7 +43,7 @@ STYLED = mpl.rc_context(STYLE)  # as a decorator, so that importing changes nobo
 
 # The paper's names of the methods and tasks.
 LABELS = {
-  'bc': 'BC', 'bc_raw': 'BC, raw vectors', 'dadac': 'DA-DAC', 'vmail': 'V-MAIL', 'cmil': 'CMIL',
+  'bc': 'BC', 'bc_equal': 'BC', 'bc_raw': 'BC, raw vectors', 'dadac': 'DA-DAC', 'vmail': 'V-MAIL', 'cmil': 'CMIL',
   'iqmpc': 'IQ-MPC', 'recon': 'RECON', 'no_recovery': 'without gate',
   'random_collect': 'random windows', 'cmil_code': "CMIL's code",
 }  # fmt: skip
@@ -105,11 +105,20 @@ def save_figure(
   buffer = io.BytesIO()
   figure.savefig(buffer, format='png', dpi=DPI)
   with Image.open(buffer) as image:
-    # A third of the bytes; lines and letters look the same.
-    image.convert('RGB').quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+    few_colours(image.convert('RGB')).save(path, optimize=True)
   if vector:
     figure.savefig(path.with_suffix('.svg'), metadata={'Date': None})
   return path
+
+
+def few_colours(image: Image.Image) -> Image.Image:
+  """A third of the bytes: the frequent colours as they are, and some that span the others."""
+  counts = sorted(image.getcolors(image.width * image.height), reverse=True)
+  frequent = [x for _, color in counts[:160] for x in color]
+  spanning = image.quantize(96, Image.Quantize.MAXCOVERAGE).getpalette()
+  palette = Image.new('P', (1, 1))
+  palette.putpalette((frequent + spanning)[:768])
+  return image.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
 def slug(name: str) -> str:
@@ -127,11 +136,13 @@ def make_grid(
   return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def make_panels(names: Sequence[str], columns: int = 4) -> tuple[Figure, dict[str, Axes]]:
+def make_panels(
+  names: Sequence[str], columns: int = 4, height: float = 2.9
+) -> tuple[Figure, dict[str, Axes]]:
   """A titled panel for each name, in rows of so many."""
   columns = max(1, min(columns, len(names)))
   width = 5.6 if columns == 1 else 3.3
-  figure, grid = make_grid(-(-len(names) // columns), columns, width)
+  figure, grid = make_grid(-(-len(names) // columns), columns, width, height)
   for axes in grid.flat[len(names) :]:
     axes.set_axis_off()
   panels = dict(zip(names, grid.flat, strict=False))
@@ -150,7 +161,7 @@ def legend_above(
     found.update({k: v for v, k in zip(handles, names, strict=True) if k not in found})
   found = {k: found[k] for k in dict.fromkeys([*(x for x in order if x in found), *found])}
   if found:
-    columns = columns or max(2, int(figure.get_figwidth() / 1.5))
+    columns = columns or max(2, int(figure.get_figwidth() / 1.15))
     columns = min(columns, len(found))
     figure.legend(found.values(), found.keys(), loc='outside upper center', ncols=columns)
   return figure

@@ -6,11 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from recon_tf.analysis import paper_curves, paper_diagnostics, paper_results
-from recon_tf.analysis.groups import group_runs
-from recon_tf.analysis.registry import FIGURES
-from recon_tf.analysis.runs import find_runs
-from recon_tf.analysis.sections import measured_sections
+from recon_tf.analysis.report import curves as paper_curves
+from recon_tf.analysis.report import diagnostics, registry, style
+from recon_tf.analysis.report.registry import FIGURES
+from recon_tf.analysis.runs import find_runs, group_runs
 from recon_tf.common.config import presets
 from recon_tf.envs import TASKS
 from tests.written_measures import (
@@ -21,7 +20,7 @@ from tests.written_measures import (
 )
 from tests.written_runs import make_run, walk
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 PATH = np.stack([np.linspace(0, 3, 30), np.zeros(30)], 1)
 
 
@@ -66,7 +65,7 @@ def test_every_figure_names_what_exists():
 def test_drawn_from_partial_data_and_from_none(groups, tmp_path, name):
   runs = [run for group in groups for run in group.runs]
   for chosen, folder in ((runs, tmp_path / 'some'), ([], tmp_path / 'none')):
-    for path in FIGURES[name].draw(chosen, folder).values():
+    for path in registry.draw(name, chosen, folder).values():
       assert path.parent == folder
       assert path.suffix in ('.png', '.md')
       if path.suffix == '.png':
@@ -79,47 +78,47 @@ def test_drawn_from_partial_data_and_from_none(groups, tmp_path, name):
 def test_variants_have_figures_of_their_own(tmp_path):
   for variant in ('pixels', 'vectors'):
     make_run(tmp_path / 'runs' / variant, final=(10, 0.5))
-  paths = FIGURES['recoverability'].draw(find_runs(tmp_path / 'runs'), tmp_path)
+  paths = registry.draw('recoverability', find_runs(tmp_path / 'runs'), tmp_path)
   assert set(paths) == {'recoverability-pixels', 'recoverability-vectors'}
 
 
 def test_main_curves_say_what_is_missing_and_what_the_paper_has(groups):
   figure = paper_curves.main_figure(groups)
   panels = {x.get_title(): x for x in figure.axes}
-  assert set(panels) == set(TASKS)
-  maze = panels['maze_umaze']
+  assert set(panels) == {style.task_name(x) for x in TASKS}
+  maze = panels['U-Maze']
   drawn = {x.get_label(): x for x in maze.lines if not x.get_label().startswith('_')}
   assert set(drawn) == {'CMIL', 'RECON', 'CMIL, paper', 'RECON, paper'}
   np.testing.assert_allclose(drawn['RECON'].get_ydata(), [20, 60])
   assert list(drawn['CMIL, paper'].get_ydata()) == [40.0]
   assert 'no runs: bc, dadac, vmail, iqmpc' in maze.get_xlabel()
-  words = ' '.join(panels['dmc_walker_run'].texts[0].get_text().split())
+  words = ' '.join(panels['Walker Run'].texts[0].get_text().split())
   assert 'python scripts/train.py --configs dmc METHOD --task dmc_walker_run' in words
 
 
 def test_design_compares_with_recon_in_every_panel(groups):
   figure = paper_curves.design_figure(groups)
   panels = [x for x in figure.axes if x.get_title()]
-  assert [x.get_title() for x in panels] == [f'maze_umaze: {x}' for x in paper_curves.DESIGN]
+  assert [x.get_title() for x in panels] == [f'U-Maze: {x}' for x in paper_curves.DESIGN]
   labels = [[x.get_label() for x in axes.lines] for axes in panels]
   assert all(any('RECON' in x for x in own) for own in labels)
-  assert 'windows_5' in labels[1]
+  assert 'windows 5' in labels[1]
   assert 'no runs: gate_mean, gate_last, gate_stopgrad' in panels[2].get_xlabel()
 
 
 def test_panels_without_data_name_the_command(groups):
   recon = [x for x in groups if x.method == 'recon']
   for figure, commands in (
-    (paper_results.robustness_figure(recon), ['evaluate.py RUN --robust']),
-    (paper_results.gap_figure(recon), ['diagnose.py RUN --what gap']),
-    (paper_diagnostics.diagnostics_figure(recon), ['--what recoverability', '--what acquisition']),
+    (diagnostics.robustness_figure(recon), ['evaluate.py RUN --robust']),
+    (diagnostics.gap_figure(recon), ['diagnose.py RUN --what gap']),
+    (diagnostics.diagnostics_figure(recon), ['--what recoverability', '--what acquisition']),
   ):
     words = ' '.join(texts(figure))
     assert all(x in words for x in commands)
 
 
 def test_robustness_bars_are_percent_beside_the_papers(groups):
-  (axes,) = paper_results.robustness_figure(groups).axes
+  (axes,) = diagnostics.robustness_figure(groups).axes
   heights = [x.get_height() for x in axes.patches]
   np.testing.assert_allclose(heights, [50, 25, np.nan, np.nan])
   (paper,) = [x for x in axes.lines if x.get_label() == 'CMIL, paper']
@@ -128,26 +127,27 @@ def test_robustness_bars_are_percent_beside_the_papers(groups):
 
 
 def test_diagnostics_draw_the_numbers_of_the_files(groups):
-  curves, fall, gain = paper_diagnostics.diagnostics_figure(groups).axes
+  curves, fall, gain = diagnostics.diagnostics_figure(groups).axes
   lines = {x.get_label(): x for x in curves.lines}
   np.testing.assert_allclose(lines['CMIL'].get_ydata(), [np.nan, *np.linspace(0.5, 0.9, 14)])
   np.testing.assert_allclose(fall.lines[0].get_ydata(), [0, 10])
   assert gain.patches[0].get_height() == pytest.approx(10)  # 0.01 in 1000 steps, in millionths
-  regions = paper_diagnostics.mechanism_figure(groups).axes[0]
+  regions = diagnostics.mechanism_figure(groups).axes[0]
   np.testing.assert_allclose([x.get_height() for x in regions.patches], [2, 3, 6])
 
 
 def test_sections_have_figures_only_where_there_is_something_to_draw(tmp_path):
   write_robust(make_run(tmp_path / 'runs', 'bc'), {'Clean': 0.5})
   write_gap(make_run(tmp_path / 'runs', 'recon'), 1.0, 1.0, 1.0)
-  sections = {x.table.name: x for x in measured_sections(find_runs(tmp_path / 'runs'), tmp_path)}
-  assert sections['robustness'].table.rows
+  found = registry.sections(group_runs(find_runs(tmp_path / 'runs')), tmp_path)
+  sections = {x.name: x for x in found}
+  assert sections['robustness'].tables[0].rows
   assert not sections['robustness'].figures
   assert set(sections['gap'].figures) == {'gap'}
-  assert not sections['acquisition'].table.rows
+  assert not sections['diagnostics'].tables[0].rows
 
 
 def test_names_of_the_paper_are_in_the_registry_once():
   labels = [x.label for x in FIGURES.values()]
   assert len(set(labels)) == len(labels)
-  assert all(re.fullmatch('(fig|tab):[a-z_]+', x) for x in labels)
+  assert all(re.fullmatch('(fig|tab|ours):[a-z_]+', x) for x in labels)

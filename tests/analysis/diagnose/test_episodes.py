@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from recon_tf import demos, envs
-from recon_tf.analysis.heldout import demonstrations, held_out_expert, noisy_expert, stack
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.diagnose.episodes import (
+  held_out_expert,
+  load_demonstrations,
+  measure_expert,
+  noisy_expert,
+  stack,
+)
+from recon_tf.analysis.runs import Run
 from recon_tf.common import UserError, load_config
 
 CONFIG = load_config('maze', 'cpu', 'state').update({'task': 'maze_umaze', 'demo_episodes': 2})
@@ -16,11 +22,11 @@ def run(tmp_path_factory):
   folder = tmp_path_factory.mktemp('run')
   config = CONFIG.update({'demos': str(folder / 'demos')})
   demos.make_demos(config.task, 2, folder / 'demos', config, progress=False)
-  return RunFolder(folder, config)
+  return Run(folder, config)
 
 
-def test_held_out_episodes_are_not_the_demonstrations(run):
-  held, own = held_out_expert(run, 2), demonstrations(run)
+def test_held_out_episodes_are_not_the_load_demonstrations(run):
+  held, own = held_out_expert(run, 2), load_demonstrations(run)
   assert len(held) == len(own) == 2
   starts = np.stack([x['log_position'][0] for x in [*held, *own]])
   assert len(np.unique(starts, axis=0)) == 4
@@ -39,8 +45,16 @@ def test_a_noisy_expert_errs_and_still_arrives(run):
   env.close()
 
 
+def test_the_expert_is_measured_with_its_failures(run):
+  """Pushed all the time it does not always arrive; demonstrations hold its successes alone."""
+  calm, pushed = (measure_expert(run, 6, kicks) for kicks in (0.0, 1.0))
+  assert (calm['measure'], calm['score'], calm['episodes']) == ('success', 1.0, 6)
+  assert pushed['score'] == np.mean(pushed['successes']) < 1
+  assert len(pushed['returns']) == 6
+
+
 def test_stack_cuts_to_one_length(run):
-  episodes = demonstrations(run)
+  episodes = load_demonstrations(run)
   lengths = sorted(len(x['action']) for x in episodes)
   batch = stack(episodes)
   assert batch['action'].shape == (2, lengths[0], 2)
@@ -50,6 +64,6 @@ def test_stack_cuts_to_one_length(run):
 
 
 def test_lost_demonstrations_are_named(run, tmp_path):
-  gone = RunFolder(run.path, run.config.update({'demos': str(tmp_path / 'gone')}))
+  gone = Run(run.path, run.config.update({'demos': str(tmp_path / 'gone')}))
   with pytest.raises(UserError, match='gone'):
-    demonstrations(gone)
+    load_demonstrations(gone)

@@ -1,16 +1,21 @@
 """Recoverability: the gate at many horizons, AUROC and calibration by hand, exact restarts."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from recon_tf import envs
-from recon_tf.analysis import gap, heldout, probes, ranking, recoverability
-from recon_tf.analysis.paper import load_paper
-from recon_tf.common import UserError, load_config
+from recon_tf.analysis import stats
+from recon_tf.analysis.diagnose import episodes as probes
+from recon_tf.analysis.diagnose import gap, recoverability
+from recon_tf.common import Config, UserError, load_config
 from recon_tf.demos.make import attempt_seed
-from recon_tf.explorer import recovery_gate
+from recon_tf.explorer import open_gate, recovery_gate
 from tests import agent_fixtures as fixtures
+
+PROTOCOL = pathlib.Path(__file__).parents[1] / 'paper_protocol.yaml'
 
 
 @pytest.fixture(scope='module')
@@ -24,19 +29,18 @@ def agent():
 def test_gates_of_one_imagination_are_the_explorers(agent, aggregate):
   state = {k: tf.constant(v) for k, v in fixtures.random_state(agent, 6).items()}
   settings = load_config().gate.update(aggregate=aggregate)
-  scores = recoverability.gate_scores(agent, state, 7)
-  assert scores.shape == (8, 6)
-  horizons = [1, 2, 5, 7]
-  found = recoverability.gates(scores, 0.45, settings, horizons)
-  for gate, horizon in zip(found, horizons, strict=True):
+  agent.delta.assign(0.45)
+  found = recoverability.gates(agent, state, settings)
+  assert found.shape == (15, 6)
+  for horizon in (1, 2, 5, 7, 15):
     args = (agent.main.policy, state, tf.constant(0.45), settings.update(horizon=horizon))
     expected = recovery_gate(agent.world_model.rssm, agent.disc, *args)
-    np.testing.assert_allclose(gate, expected, rtol=1e-3)
+    np.testing.assert_allclose(found[horizon - 1], expected, rtol=1e-3)
   assert found.std() > 0
 
 
 def test_horizons_are_the_papers():
-  protocol = load_paper()['protocol']
+  protocol = Config.load(PROTOCOL)['protocol']
   assert protocol['recovery_steps'] == recoverability.STEPS
   assert tuple(protocol['gate_horizons']) == recoverability.SHOWN
   stated = [protocol['gap'][x] for x in ('discount', 'expert_horizon', 'replay_horizon')]
@@ -45,20 +49,21 @@ def test_horizons_are_the_papers():
 
 def test_gates_keep_apart_what_float32_does_not():
   """D of 0.999 and 1 both open the gate to 1 in float32."""
-  found = recoverability.gates(np.array([[0.999, 1.0]]), 0.0, load_config().gate, [0])
-  assert np.float32(found[0, 0]) == np.float32(found[0, 1]) == 1
-  assert found[0, 0] < found[0, 1] < 1
+  scores = [tf.constant([0.999, 1.0], tf.float64)]
+  found = open_gate(scores, tf.constant(0.0, tf.float64), load_config().gate).numpy()
+  assert np.float32(found[0]) == np.float32(found[1]) == 1
+  assert found[0] < found[1] < 1
 
 
 def test_auroc_by_hand():
   """Of six pairs 0.9 wins three, 0.4 wins one, ties one and loses one."""
-  assert ranking.auroc(np.array([0.9, 0.4]), np.array([0.5, 0.1, 0.4])) == pytest.approx(4.5 / 6)
-  assert recoverability._rounded(ranking.auroc(np.array([1.0]), np.array([]))) is None
+  assert stats.auroc(np.array([0.9, 0.4]), np.array([0.5, 0.1, 0.4])) == pytest.approx(4.5 / 6)
+  assert recoverability._rounded(stats.auroc(np.array([1.0]), np.array([]))) is None
 
 
 def test_calibration_by_hand():
   predicted = np.array([0.02, 0.04, 0.55, 0.59, 1.0])
-  found = recoverability.calibration(predicted, np.array([0, 1, 1, 1, 0], bool))
+  found = stats.calibration(predicted, np.array([0, 1, 1, 1, 0], bool))
   assert found['count'] == [2, 2, 1]
   np.testing.assert_allclose(found['predicted'], [0.03, 0.57, 1.0])
   np.testing.assert_allclose(found['frequency'], [0.5, 1.0, 0.0])
@@ -93,7 +98,7 @@ def maze():
 def recorded(env, attempt, length=24):
   """An episode as the expert's are stored; what it does does not matter here."""
   rng = np.random.default_rng(attempt)
-  obs = env.reset(attempt_seed(heldout.SEED, attempt))
+  obs = env.reset(attempt_seed(probes.SEED, attempt))
   rows = [{**obs, 'action': np.zeros(2, np.float32)}]
   for _ in range(length):
     action = rng.uniform(-1, 1, 2).astype(np.float32)

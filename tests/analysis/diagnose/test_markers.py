@@ -1,7 +1,7 @@
 import numpy as np
 
 from recon_tf import envs
-from recon_tf.analysis.markers import locate, metres_per_pixel
+from recon_tf.analysis.diagnose.markers import locate, metres_per_pixel
 from recon_tf.common import load_config
 
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from recon_tf.analysis import anchors, reproduction
-from recon_tf.analysis.registry import FIGURES, Figure
+from recon_tf.analysis import anchors
+from recon_tf.analysis.report import reproduce as reproduction
+from recon_tf.analysis.report.registry import FIGURES, Figure
 from recon_tf.common import Milestones, UserError, load_config
 from recon_tf.common.config import presets
 from tests.written_runs import make_run, walk
@@ -13,8 +14,7 @@ from tests.written_runs import make_run, walk
 CONFIGS = ('maze', 'cpu', 'state')
 GAIN = Figure(
   'fig:additional_diagnostics', 'Gain', ('cmil', 'recon'), ('maze_pointmaze',),
-  (reproduction.GAIN, ('diagnose', '--what', 'gap'), ('evaluate', '--robust')),
-  lambda runs, folder: {},
+  ('acquisition', 'gap', 'robust'),
 )  # fmt: skip
 
 

@@ -6,9 +6,10 @@ import types
 import numpy as np
 import pytest
 
-from recon_tf.analysis import acquisition, anchors
-from recon_tf.analysis.runs import RunFolder
-from recon_tf.analysis.trained import Trained
+from recon_tf.analysis import anchors
+from recon_tf.analysis.diagnose import acquisition
+from recon_tf.analysis.diagnose.loaded import Trained
+from recon_tf.analysis.runs import Run
 from recon_tf.common import Checkpoint, Milestones, UserError, save_episode
 from recon_tf.common.npz import read_npz
 from tests import agent_fixtures as fixtures
@@ -30,7 +31,7 @@ def trained(tmp_path_factory):
   Checkpoint(folder / 'checkpoints').save(125, agent.state(), {'step': 105})
   obs_space, act_space = fixtures.spaces()
   env = types.SimpleNamespace(obs_space=obs_space, act_space=act_space)
-  return Trained(RunFolder(folder, fixtures.tiny_config()), agent, {'step': 105}, env)
+  return Trained(Run(folder, fixtures.tiny_config()), agent, {'step': 105}, env)
 
 
 @pytest.fixture(scope='module')

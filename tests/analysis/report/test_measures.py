@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from recon_tf.analysis.groups import group_runs
-from recon_tf.analysis.paper_tables import all_tables
-from recon_tf.analysis.runs import find_runs
+from recon_tf.analysis.report.registry import FIGURES
+from recon_tf.analysis.runs import find_runs, group_runs
 from tests.written_measures import (
   write,
   write_acquisition,
@@ -16,7 +15,9 @@ from tests.written_runs import make_run, walk
 
 
 def tables(folder):
-  return {x.name: x for x in all_tables(group_runs(find_runs(folder)))}
+  groups = group_runs(find_runs(folder))
+  made = [make(groups) for entry in FIGURES.values() for make in entry.tables]
+  return {x.name: x for x in made}
 
 
 def test_pairs_with_the_papers_below(tmp_path):
@@ -123,5 +124,5 @@ def test_markdown_is_a_table(tmp_path):
   lines = tables(tmp_path)['robustness'].markdown().splitlines()
   assert lines[0] == '| task | method | seeds | Clean | Noise | Delay | Impulse/scale |'
   assert {x.count('|') for x in lines[:4]} == {8}
-  assert lines[-1].startswith('- Episodes a configuration: 20')
+  assert lines[-1].startswith('- Episodes per configuration: 20')
   assert np.all([not x or x[0] in '|-' for x in lines])

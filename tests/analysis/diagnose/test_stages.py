@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from recon_tf.analysis import stages
+from recon_tf.analysis.diagnose import stages
 from tests.run_fixtures import digests, script, tiny_run
 
 

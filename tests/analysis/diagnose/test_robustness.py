@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from recon_tf import envs
-from recon_tf.analysis import robustness
+from recon_tf.analysis.diagnose import robustness
+from recon_tf.analysis.paper import COLUMNS
+from recon_tf.analysis.report.tables import robust_rows, seed_means
 from recon_tf.common import Driver, load_config
 
 PAPER_TABLE = {'Faucet': (15.6, 66.1), 'Handle': (77.8, 86.1), 'Hammer': (10.0, 3.9)}
@@ -25,13 +27,13 @@ def test_order_of_averages_on_an_uneven_table():
   second = robustness.column_means(found(Noise=[[0, 0, 0, 2], [6]]), 'return')
   assert first == {'Noise': pytest.approx((2 + 11) / 2)}
   assert second == {'Noise': pytest.approx((0.5 + 6) / 2)}
-  mean = robustness.seed_means([first, second, {'Noise': 0.0, 'Delay': 4.0}])
+  mean = seed_means([first, second, {'Noise': 0.0, 'Delay': 4.0}])
   assert mean == {'Noise': pytest.approx((6.5 + 3.25 + 0) / 3), 'Delay': 4.0}
 
 
 def test_configurations_are_the_papers():
   columns = [x.column for x in robustness.CONFIGURATIONS]
-  assert [columns.count(x) for x in robustness.COLUMNS] == [1, 2, 2, 9]
+  assert [columns.count(x) for x in COLUMNS] == [1, 2, 2, 9]
   shifts = {x.name: x.variants for x in robustness.CONFIGURATIONS}
   assert len(shifts) == 14
   sizes = [v[0][1]['size'] for name in shifts if 'impulse' in name for v in shifts[name]]
@@ -51,7 +53,7 @@ def result(task, method, columns, measure='success'):
 
 
 def test_pairs_with_deltas():
-  rows = robustness.table([
+  rows = robust_rows([
     result('maze_umaze', 'recon', {'Clean': 0.5, 'Noise': 0.25}),
     result('maze_umaze', 'recon', {'Clean': 0.7}),
     result('maze_umaze', 'cmil', {'Clean': 0.4, 'Noise': 0.5}),

@@ -1,6 +1,6 @@
 import numpy as np
 
-from recon_tf.analysis.ranking import auroc
+from recon_tf.analysis.stats import auroc
 
 
 def test_by_hand():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf.analysis import gap
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.diagnose import gap
+from recon_tf.analysis.runs import Run
 from recon_tf.common import UserError, load_config, save_episode
 from tests import agent_fixtures as fixtures
 
@@ -133,7 +133,7 @@ def test_damaged_replay_files_are_named_and_left(tmp_path, capsys):
   folder = tmp_path / 'train_episodes'
   for number in range(3):
     save_episode(folder, episode(5, number), number=number)
-  run = RunFolder(tmp_path, load_config())
+  run = Run(tmp_path, load_config())
   path = run.episodes()[1]
   path.write_bytes(path.read_bytes()[:100])
   before = {x: x.read_bytes() for x in folder.iterdir()}
