@@ -25,7 +25,7 @@ def run(tmp_path_factory):
   return Run(folder, config)
 
 
-def test_held_out_episodes_are_not_the_load_demonstrations(run):
+def test_held_out_episodes_are_not_the_demonstrations(run):
   held, own = held_out_expert(run, 2), load_demonstrations(run)
   assert len(held) == len(own) == 2
   starts = np.stack([x['log_position'][0] for x in [*held, *own]])
