@@ -38,7 +38,8 @@ class ActorCritic(tfutils.Module):
 
   def policy(self, feature: tf.Tensor) -> dists.TruncatedNormal:
     mean, raw = tf.split(self.actor(feature), 2, -1)
-    return dists.TruncatedNormal(tf.tanh(mean), dists.squash_std(raw, self._config.actor.min_std))
+    std = dists.squash_std(raw, self._config.actor.min_std, self._config.actor.max_std)
+    return dists.TruncatedNormal(tf.tanh(mean), std)
 
   def train(
     self,

@@ -23,7 +23,6 @@ SUPPORT, NEAR = 0.025, 0.10
 REGIONS = ('support', 'near', 'far')
 PLANE = 'log_position'
 UNIT = 2e-4  # metres, of positions in an archive
-FLOOR = 1e-2  # of the largest deviation: what hardly moves in the demonstrations counts little
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,33 +47,24 @@ class Steps:
     return float(chosen.mean()) if len(chosen) else None
 
 
-@dataclasses.dataclass(frozen=True)
-class Space:
-  """Coordinates in which distances are measured: the plane, or standardised vectors."""
+class Cloud:
+  """The expert's vectors, each entry divided by its deviation."""
 
-  keys: tuple[str, ...]
-  mean: np.ndarray
-  scale: np.ndarray
+  def __init__(self, vectors: dict[str, np.ndarray]):
+    self.keys = tuple(sorted(vectors))
+    rows = self._join(vectors)
+    deviation = rows.std(0)
+    self._used = deviation > 1e-4  # an entry that never changes has no unit
+    self._scale = deviation[self._used]
+    self._tree = cKDTree(rows[:, self._used] / self._scale)
 
-  def of(self, episode: dict[str, np.ndarray]) -> np.ndarray:
-    """[rows, dimensions]."""
-    flat = np.concatenate([episode[k] for k in self.keys], 1).astype(np.float64)
-    return (flat - self.mean) / self.scale
+  def _join(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.asarray(vectors[k], float) for k in self.keys], -1)
 
-
-def space_of(episodes: list[dict[str, np.ndarray]]) -> Space | None:
-  """The plane where it is known, otherwise all vectors; None for pictures alone."""
-  first = episodes[0] if episodes else {}
-  if PLANE in first and first[PLANE].shape[1:] == (2,):
-    return Space((PLANE,), np.zeros(2), np.ones(2))
-  keys = tuple(k for k, v in sorted(first.items()) if _is_vector(k, v))
-  if not keys:
-    return None
-  rows = np.concatenate([np.concatenate([x[k] for k in keys], 1) for x in episodes])
-  spread = rows.std(0)
-  floor = max(FLOOR * spread.max(), 1e-8)
-  # Divided by the root of their number, so that 1 is one deviation in every dimension.
-  return Space(keys, rows.mean(0), np.maximum(spread, floor) * np.sqrt(rows.shape[1]))
+  def distance(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    """To the nearest of the expert's states, as a root mean square over the entries."""
+    rows = self._join(vectors)[..., self._used] / self._scale
+    return self._tree.query(rows)[0] / np.sqrt(max(rows.shape[-1], 1))
 
 
 def _is_vector(key: str, value: np.ndarray) -> bool:
@@ -96,23 +86,32 @@ def real_steps(run: Run) -> Steps | None:
   """All steps of a run; None without episodes or demonstrations."""
   if run.kept:
     return _kept_steps(run)
-  episodes = demonstrations(run)
-  space = space_of(episodes)
-  if space is None:
+  shown = demonstrations(run)
+  cloud = expert_cloud(run)
+  keys = (PLANE,) if cloud is not None else _vector_keys(shown)
+  rows = _reached(run, keys) if keys else {}
+  if not rows:
     return None
-  cloud = np.concatenate([space.of(x) for x in episodes])
-  rows, acted = [], []
-  for path in list_files(run.path / 'train_episodes'):
-    episode = read_keys(path, (*space.keys, 'log_explorer'))
-    if episode is not None:
-      # Row t holds the state that the action of row t led to; row 0 was led to by none.
-      rows.append(space.of(episode)[1:])
-      acted.append(episode['log_explorer'].reshape(-1)[1:] > 0)
+  explorer = rows.pop('log_explorer').reshape(-1) > 0
+  if cloud is not None:
+    return Steps(explorer, expert_distance(rows[PLANE], cloud), rows[PLANE])
+  joined = {k: np.concatenate([x[k] for x in shown]) for k in keys}
+  return Steps(explorer, Cloud(joined).distance(rows))
+
+
+def _vector_keys(episodes: list[dict[str, np.ndarray]]) -> tuple[str, ...]:
+  return tuple(k for k, v in sorted(episodes[0].items()) if _is_vector(k, v)) if episodes else ()
+
+
+def _reached(run: Run, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+  """What steps led to, without the random ones that fill the replay first; empty if none."""
+  keys = (*keys, 'log_explorer')
+  found = [read_keys(x, keys) for x in list_files(run.path / 'train_episodes')]
+  # Row t holds the state that the action of row t led to; row 0 was led to by none.
+  rows = {k: np.concatenate([x[k][1:] for x in found if x]) for k in keys if any(found)}
   first = run.config.prefill if run.config.prefill_policy == 'random' else 0
-  if sum(map(len, rows)) <= first:
-    return None
-  rows, acted = np.concatenate(rows)[first:], np.concatenate(acted)[first:]
-  return Steps(acted, expert_distance(rows, cloud), rows if space.keys == (PLANE,) else None)
+  rows = {k: v[first:] for k, v in rows.items()}
+  return rows if rows and len(rows['log_explorer']) else {}
 
 
 def _kept_steps(run: Run) -> Steps | None:

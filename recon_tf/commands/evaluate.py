@@ -1,4 +1,4 @@
-"""Evaluates the deployed policy of runs, clean or under the paper's perturbations."""
+"""Evaluates deployed policies: clean, perturbed as in the paper, or from displaced states."""
 
 import argparse
 import contextlib
@@ -11,7 +11,7 @@ import numpy as np
 from recon_tf import envs
 from recon_tf.analysis.diagnose import robustness
 from recon_tf.analysis.paper import COLUMNS
-from recon_tf.analysis.report.tables import robust_table
+from recon_tf.analysis.report.tables import Table, robust_table
 from recon_tf.analysis.runs import PUSHED, Run
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
@@ -27,15 +27,28 @@ def main() -> None:
   parser.add_argument(
     '--kicks', type=float, default=0.0, help='with pushes, as eval_kicks makes them in a run'
   )
-  parser.add_argument('--episodes', type=int, default=0, help='per configuration; 0: eval_final')
-  parser.add_argument('--workers', type=int, default=0, help='processes; 0: eval_workers')
+  parser.add_argument(
+    '--recovery', action='store_true', help='from displaced states, beside the expert from there'
+  )
+  parser.add_argument(
+    '--milestones', action='store_true', help='with --recovery: of every kept milestone too'
+  )
+  parser.add_argument(
+    '--episodes', type=int, default=0, help='per configuration or difficulty; 0: eval_final or 16'
+  )
+  parser.add_argument('--workers', type=int, default=0, help='processes; 0: eval_workers or 6')
   parser.add_argument('--video', default='', help='folder for a video of each configuration')
   args = parser.parse_args()
   for name in ('episodes', 'workers'):
     if getattr(args, name) < 0:
       raise UserError(f'--{name} is {getattr(args, name)}; at least 1 is needed.')
-  if args.kicks and args.robust:
-    raise UserError('--kicks and --robust are evaluations of their own; choose one.')
+  if bool(args.kicks) + args.robust + args.recovery > 1:
+    raise UserError('--kicks, --robust and --recovery are evaluations of their own; choose one.')
+  if args.milestones and not args.recovery:
+    raise UserError('--milestones belongs to --recovery.')
+  if args.recovery:
+    print_recovery(each_run(args.runs, lambda run: recover_run(run, args)))
+    return
   results = each_run(args.runs, lambda run: evaluate_run(run, args))
   shown = (PUSHED,) if args.kicks else COLUMNS[: None if args.robust else 1]
   print(f'\nsuccess in %, returns for DMC\n{robust_table(results, shown).text()}')
@@ -75,6 +88,30 @@ def evaluate_run(run: Run, args: argparse.Namespace) -> dict:
   summary.update(episodes=episodes, workers=number, eval_seed=seed)
   write(run.path / 'eval' / f'{name}.json', summary)
   return summary
+
+
+def recover_run(run: Run, args: argparse.Namespace) -> dict:
+  """Sends one run's policy off from displaced states; writes eval/recovery.json and returns it."""
+  from recon_tf.analysis.diagnose import recovery
+  from recon_tf.analysis.diagnose.loaded import trained
+
+  if args.video:
+    raise UserError('--video: --recovery makes no videos.')
+  with trained(run) as loaded:
+    print(f'{run.path}: step {loaded.meta["step"]}', flush=True)
+    result = recovery.measure(loaded, args.episodes, args.workers, args.milestones)
+  print('\n'.join(recovery.lines(result)))
+  write(run.path / 'eval' / 'recovery.json', result)
+  return result
+
+
+def print_recovery(results: list[dict]) -> None:
+  """One line per run."""
+  show = lambda x: '–' if x is None else f'{100 * x:.1f}'
+  names = ('task', 'method', 'seed')
+  rows = [(*(str(x[k]) for k in names), show(x['score']), show(x['expert'])) for x in results]
+  table = Table('recovery', 'Recovery', (*names, 'recovery', 'expert'), tuple(rows))
+  print(f'\nin %; the expert from the same states\n{table.text()}')
 
 
 @contextlib.contextmanager

@@ -6,14 +6,15 @@ from recon_tf.common import cache
 
 def main() -> None:
   cache.use_compilation_cache()
-  config = common.Flags(about=__doc__).parse()
-  tasks = [config.task] if config.task else list(config.tasks)
-  if not tasks:
+  configs = common.Flags(about=__doc__).parse_tasks()
+  if not configs:
     raise common.UserError('no task: add a suite, as in --configs maze cpu, or --task NAME.')
   from recon_tf import loop  # late: --help and bad flags answer at once
 
-  for task in tasks:
-    result = loop.train(config.update(task=task))
+  for config in configs:
+    result = loop.train(config)
     name = 'success' if 'success' in result else 'return'
-    where = loop.run_folder(config.update(task=task))
-    print(f'{task}: {name} {result[name]:.3f} over {config.eval_final} episodes. Run: {where}')
+    where = loop.run_folder(config)
+    print(
+      f'{config.task}: {name} {result[name]:.3f} over {config.eval_final} episodes. Run: {where}'
+    )

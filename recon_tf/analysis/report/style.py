@@ -43,7 +43,8 @@ STYLED = mpl.rc_context(STYLE)  # as a decorator, so that importing changes nobo
 
 # The paper's names of the methods and tasks.
 LABELS = {
-  'bc': 'BC', 'bc_equal': 'BC', 'bc_raw': 'BC, raw vectors', 'dadac': 'DA-DAC', 'vmail': 'V-MAIL', 'cmil': 'CMIL',
+  'bc': 'BC', 'bc_equal': 'BC', 'bc_raw': 'BC, raw vectors', 'dadac': 'DA-DAC', 'vmail': 'V-MAIL',
+  'cmil': 'CMIL',
   'iqmpc': 'IQ-MPC', 'recon': 'RECON', 'no_recovery': 'without gate',
   'random_collect': 'random windows', 'cmil_code': "CMIL's code",
 }  # fmt: skip
