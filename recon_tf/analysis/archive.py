@@ -70,7 +70,8 @@ def add_runs(runs: list[Run], path: pathlib.Path, clips: Sequence[str] = CLIPS) 
       keep_clips(run, path.parent / 'videos' / place.name / entry['path'].replace('/', '-'))
   content = {'variant': place.name, 'runs': [entries[k] for k in sorted(entries)]}
   write_gzip(path, content)
-  write_npz(beside, {k: arrays[k] for k in sorted(arrays)}, compress=True)
+  if arrays:
+    write_npz(beside, {k: arrays[k] for k in sorted(arrays)}, compress=True)
   return path
 
 
@@ -156,7 +157,7 @@ def _thinned(records: list[dict]) -> dict[str, list]:
   rows = [records[i] for i in sorted(chosen)]
   keys = dict.fromkeys(k for x in rows for k in x)
   number = lambda x: x if isinstance(x, (int, float)) else None
-  return {k: [_rounded(number(x.get(k))) for x in rows] for k in ['step', *keys] if rows}
+  return {k: [_rounded(number(x.get(k))) for x in rows] for k in ['step', *keys]}
 
 
 def _rounded(value):

@@ -150,27 +150,24 @@ def recovery_figure(groups: list[Group]) -> Figure:
   found = with_data(groups, 'recovery')
   if not found:
     return _rows(groups, (), _RECOVERY)
-  settings, names = settings_of([x for x, _ in found]), style.titles([x for x, _ in found])
-  mazes = max(_maps(found, setting) for setting in settings)
-  figure, grid = style.make_grid(len(settings), 2 + mazes, 3.3, 2.9)
-  for setting, row in zip(settings, grid, strict=True):
+  names, parts = style.titles([x for x, _ in found]), []
+  for setting in settings_of([x for x, _ in found]):
     own = [x for x in found if x[0].setting == setting]
-    kinds = dict.fromkeys(x['kind'] for _, r in own for x in r[0]['by_difficulty'])
-    panels = iter(row)
-    for kind, axes in zip(kinds, panels, strict=False):
-      axes.set_title(f'{names[setting]}: {kind}')
-      recovery_by_difficulty(axes, own, kind)
-    for axes, (group, results) in zip(panels, own if _maps(own, setting) else [], strict=False):
-      axes.set_title(style.label(group.method))
-      cell_map(axes, results)
-    for axes in panels:
-      axes.set_axis_off()
+    for kind in dict.fromkeys(x['kind'] for _, r in own for x in r[0]['by_difficulty']):
+      line = lambda axes, own=own, kind=kind: recovery_by_difficulty(axes, own, kind)
+      parts.append((f'{names[setting]}: {kind}', line))
+    for group, results in [x for x in own if 'cells' in x[1][0]]:
+      cells = lambda axes, results=results: cell_map(axes, results)
+      parts.append((f'{names[setting]}: {style.label(group.method)}', cells))
+  columns = min(4, len(parts))
+  figure, grid = style.make_grid(-(-len(parts) // columns), columns, 3.3, 2.9)
+  for axes, (title, draw) in zip(grid.flat, parts, strict=False):
+    axes.set_title(title, fontsize=8.5)
+    draw(axes)
+  for axes in grid.flat[len(parts) :]:
+    axes.set_axis_off()
   order = [style.label(x) for x in sorted({x.method for x, _ in found}, key=method_rank)]
   return style.legend_above(figure, grid.flat, 7, order)
-
-
-def _maps(found: Measured, setting: str) -> int:
-  return sum(x.setting == setting and 'cells' in r[0] for x, r in found)
 
 
 def recovery_by_difficulty(axes: Axes, found: Measured, kind: str = '') -> None:
@@ -210,7 +207,7 @@ def cell_map(axes: Axes, results: list[dict]) -> None:
     shares[place] = np.mean([y['score'] for y in own])
     steps[place] = np.mean([y['steps'] for y in own])
   axes.imshow(np.where(free, 1.0, 0.0), cmap='gray', vmin=-1.5, vmax=1, aspect='equal')
-  axes.imshow(shares, cmap='RdYlGn', vmin=0, vmax=1, aspect='equal')
+  axes.imshow(shares, cmap='RdYlGn', vmin=0, vmax=1, alpha=0.6, aspect='equal')
   for (row, column), share in np.ndenumerate(shares):
     if np.isfinite(share):
       text = f'{share:.2f}\n{steps[row, column]:.0f}'
