@@ -147,10 +147,10 @@ def demonstrations(run: Run) -> list[dict[str, np.ndarray]]:
 
 
 def demo_place(run: Run) -> pathlib.Path | None:
-  """Their folder, looked for from the working folder and from the repository; None if gone."""
+  """Their folder, looked for from the working folder, the repository and the logdir."""
   config = run.config
   folder = config.demos or demo_folder('demos', config.task, config)
-  for root in (pathlib.Path(), ROOT):
+  for root in (pathlib.Path(), ROOT, run.home, run.home.parent):
     if (root / folder).is_dir() and list_files(root / folder):
       return root / folder
   return None

@@ -4,6 +4,7 @@ import argparse
 
 import numpy as np
 
+from recon_tf.analysis.report import measures
 from recon_tf.analysis.report.diagnostics import part_figure
 from recon_tf.analysis.report.style import save_figure
 from recon_tf.analysis.runs import Run, group_runs
@@ -12,6 +13,11 @@ from recon_tf.common import UserError, cache
 
 PARTS = ('gap', 'recoverability', 'acquisition')
 EXTRA = ('anchors', 'expert')  # only where asked for
+TABLES = {
+  'gap': (measures.gap_table, measures.deciles_table),
+  'recoverability': (measures.recoverability_table, measures.tube_table),
+  'acquisition': (measures.acquisition_table,),
+}
 STAGES = ('1', '2', '3', '4', '5')
 
 
@@ -73,25 +79,32 @@ def part(name: str, loaded, args: argparse.Namespace) -> dict:
   run, folder = loaded.run, loaded.run.path / 'diagnose'
   if name == 'gap':
     result = gap.diagnose(loaded)
-    lines = gap.lines(result)
   elif name == 'recoverability':
     result = recoverability.diagnose(loaded, args.tube or recoverability.TUBE)
-    lines = recoverability.lines(result)
   elif name == 'acquisition':
     result = acquisition.diagnose(loaded, args.anchors, args.before)
-    lines = acquisition.lines(result)
   elif name == 'expert':
     result = episodes.measure_expert(run, kicks=run.config.eval_kicks)
-    lines = [f'{result["measure"]} {result["score"]:.3f} in {result["episodes"]} episodes']
+    print(f'  {result["measure"]} {result["score"]:.3f} in {result["episodes"]} episodes')
   else:
     result = {'step': loaded.meta['step'], 'episodes': len(acquisition.ensure_anchors(loaded))}
-    lines = [f'{result["episodes"]} episodes of the main policy']
-  print('\n'.join(f'  {x}' for x in lines))
+    print(f'  {result["episodes"]} episodes of the main policy')
   write(folder / f'{name}.json', result)
-  figure = part_figure(group_runs([run]), name)
-  if figure:
-    save_figure(figure, folder, name)
+  show(name, run, result)
   return result
+
+
+def show(name: str, run: Run, result: dict) -> None:
+  """Prints the tables of this run alone and draws the paper's panels of it."""
+  groups = group_runs([run])
+  for table in (make(groups) for make in TABLES.get(name, ())):
+    print('\n'.join(['', table.text(), *table.notes[1:]]))
+  left = result.get('left_out') or {}
+  for what in left:
+    print(f'left out: {what}: {left[what]}' if isinstance(left, dict) else f'unreadable: {what}')
+  figure = part_figure(groups, name)
+  if figure:
+    save_figure(figure, run.path / 'diagnose', name)
 
 
 def stage(number: str, ladder) -> dict:

@@ -122,21 +122,3 @@ def _load_anchors(files: Sequence[pathlib.Path], trained: Trained) -> list[Episo
     if wrong:
       raise UserError(f"--anchors: '{wrong[0]}' in '{path}' has not the shape of this task.")
   return episodes
-
-
-# Output
-
-
-def lines(result: dict) -> list[str]:
-  """The result as a table to print."""
-  near = 'the states are close together, so this is mostly noise; see --before and --keep_every'
-  text = [f'{"step":>8}{"U x 1000":>10}{"gain per step":>15}   {result["anchors"]} anchors']
-  gains = ['', *(f'{x:.2e}' for x in result['interval_gains_per_step'])]
-  for step, value, rate in zip(result['steps'], result['uncertainty'], gains, strict=True):
-    text.append(f'{step:8d}{1000 * value:10.3f}{rate:>15}'.rstrip())
-  text.append(
-    f'gain {result["gain"]:.3e} in {result["online_steps"]} online steps, '
-    f'{result["gain_per_step"]:.3e} per step'
-  )
-  text += [near] if 10 * result['online_steps'] < result['steps'][-1] else []
-  return text + [f'unreadable, left out: {x}' for x in result['left_out']]

@@ -191,17 +191,3 @@ def _means(parts: list[dict[str, np.ndarray]], horizon: int) -> dict:
 def _summary(values: dict[str, np.ndarray]) -> dict:
   means = {k: float(v.mean()) for k, v in values.items()}
   return {**means, 'starts': len(values['gap'])}
-
-
-def lines(result: dict) -> list[str]:
-  """The result as a table to print."""
-  text = [f'{"":22}{"gap":>10}{"U x 1000":>10}{"starts":>8}']
-  rows = [(f'{k} H{result[k]["horizon"]}', result[k]) for k in ('expert', 'replay') if k in result]
-  rows += [(f'H15 {k}', v) for k, v in result.get('regions', {}).items()]
-  for name, x in rows:
-    text.append(f'{name:22}{x["gap"]:10.4f}{1000 * x["uncertainty"]:10.2f}{x["starts"]:8d}')
-  for name, x in result.get('deciles', {}).items():
-    value = x['rank_correlation']
-    value = 'undefined' if value is None else f'{value:+.2f}'
-    text.append(f'rank correlation of U and gap, {name}: {value}')
-  return text + [f'{k} left out: {v}' for k, v in result.get('left_out', {}).items()]

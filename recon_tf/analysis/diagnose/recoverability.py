@@ -126,28 +126,3 @@ def _candidates(trained: Trained, model: Model, made, cloud, tube: float) -> dic
 def _rounded(value: float) -> float | None:
   """JSON has no NaN: None where all candidates have the same label."""
   return round(value, 6) if np.isfinite(value) else None
-
-
-# Output
-
-
-def lines(result: dict) -> list[str]:
-  """The result as a table to print."""
-  share = 100 * result['recovered']
-  text = [
-    f'{result["candidates"]} states outside of the tube of {result["tube"]}; '
-    f'from {share:.0f} % of them the main policy came back within {STEPS} real steps',
-    f'{"horizon":>8}{"AUROC of G":>12}{"oracle":>8}',
-  ]
-  show = lambda x: '–' if x is None else f'{x:.3f}'
-  for h, own, best in zip(result['horizons'], result['auroc'], result['oracle'], strict=True):
-    text.append(f'{h:8d}{show(own):>12}{show(best):>8}')
-  for h, x in result['calibration'].items():
-    text.append(f'calibration error of G at horizon {h}: {x["error"]:.3f}')
-  names = [f'{name} H{h}' for name in ('AUROC', 'oracle') for h in SHOWN]
-  text.append(''.join(f'{x:>12}' for x in ('tube', 'states', 'recovered', *names)))
-  for x in result['tubes']:
-    scores = [x[f'{name}_{h}'] for name in ('auroc', 'oracle') for h in SHOWN]
-    cells = [f'{x["tube"]:.3f}', x['candidates'], *map(show, (x['recovered'], *scores))]
-    text.append(''.join(f'{x:>12}' for x in cells))
-  return text

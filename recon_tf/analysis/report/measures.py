@@ -218,6 +218,8 @@ def acquisition_table(groups: list[Group]) -> Table:
     'Methods compare only on the same anchors: give those of one run to the others with --anchors.',
     'The paper prints no numbers of its figure.',
   ]
+  if any(10 * x['online_steps'] < x['steps'][-1] for _, results in found for x in results):
+    notes.append('States that are close together show mostly noise; see --before and --keep_every.')
   notes += [
     f'These are on different anchors and do not compare: {x}.' for x in anchors_differ(found)
   ]

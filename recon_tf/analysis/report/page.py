@@ -79,7 +79,10 @@ def write_report(runs: list[Run], folder: pathlib.Path, title: str) -> pathlib.P
   loader = jinja2.FileSystemLoader(pathlib.Path(__file__).parent)
   template = jinja2.Environment(autoescape=True, loader=loader).get_template('page.html')
   path = folder / 'index.html'
-  text = template.render(title=title, lead=lead, warnings=_problems(groups), blocks=blocks)
+  wide = len(settings_of(groups)) > 2  # curves need the room of the table beside them
+  text = template.render(
+    title=title, lead=lead, warnings=_problems(groups), blocks=blocks, wide=wide
+  )
   path.write_text(text, encoding='utf-8')
   return path
 
