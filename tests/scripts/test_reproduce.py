@@ -34,6 +34,7 @@ def contents(folder):
 def test_list_has_every_entry_with_its_number_and_label(tmp_path):
   result = reproduce(tmp_path, '--list')
   assert result.returncode == 0, result.stderr
+  page = (ROOT / 'docs' / 'reproduce.md').read_text()
   for name, figure in FIGURES.items():
     kind, number = reproduction.kind_of(figure), reproduction.number_of(figure)
     assert f'--{kind} {name} ' in result.stdout
@@ -41,6 +42,7 @@ def test_list_has_every_entry_with_its_number_and_label(tmp_path):
       continue
     assert f'{kind} {number}, {figure.label}: {figure.title}' in result.stdout
     assert isinstance(number, int)
+    assert f'| `{name}` | {kind.capitalize()} {number} |' in page
 
 
 def test_dry_names_what_is_missing_and_does_nothing(tmp_path):
