@@ -8,6 +8,7 @@ from recon_tf.common.errors import UserError, nearest, run
 
 # Texts stand here and not in the commands, so that help answers without importing any of them.
 COMMANDS = {
+  'check': 'what a training would learn from what, before it starts',
   'train': 'train a policy: --configs maze cpu --task maze_umaze',
   'demos': 'make, import, check and preview demonstrations',
   'evaluate': 'run the policies of trained runs, calm or disturbed',
@@ -15,6 +16,9 @@ COMMANDS = {
   'report': 'a page of curves, tables and videos from a folder of runs',
   'results': 'small copies of runs with tables and figures, to commit',
   'reproduce': 'figures and tables of the paper, with the runs that they need',
+  'export': 'the policy of a run as SavedModel and TFLite, with a card',
+  'play': 'a video of a policy at work',
+  'gallery': 'the trained policies that come with recon_tf',
   'bench': 'measure speed and sizes: envs, train, params, baselines',
   'train_expert': 'train the state-based expert of a DMC task',
 }

@@ -22,10 +22,15 @@ def recovery_gate(
   No parameter is touched, but every Jacobian stays, so gradients reach the end state.
   """
   horizon = 0 if settings.kind == 'terminal' else settings.horizon
-  first = max(horizon - settings.tail + 1, 0) if horizon else 0
+  first = tail_start(horizon, settings)
   scores = recovery_scores(rssm, disc, policy, state, horizon, first)
   gate = open_gate(scores, delta, settings)
   return tf.stop_gradient(gate) if settings.stopgrad else gate
+
+
+def tail_start(horizon: int, settings) -> int:
+  """The first h that counts; h = 0, the end state itself, only where there is nothing else."""
+  return max(horizon - settings.tail + 1, 1) if horizon else 0
 
 
 def recovery_scores(
@@ -105,8 +110,10 @@ def sample_windows(
 class Collector:
   """Chooses for every environment and step which policy acts; call it with is_first flags."""
 
-  def __init__(self, amount: int, length: int, settings, seed: int):
+  def __init__(self, amount: int, length: int, settings, seed: int, full: int = 0):
+    """Full are the decisions of the task's own episodes, which windows.full may overrule."""
     self._length, self._settings, self._seed = length, settings, seed
+    self._full = settings.full or full or length
     self._masks = np.zeros((amount, length), bool)
     self._steps = np.zeros(amount, int)
     self.episodes = 0
@@ -127,5 +134,5 @@ class Collector:
     if settings.collector == 'none':
       return np.zeros(self._length, bool)
     return sample_windows(
-      self._length, settings.strata, settings.length, rng, settings.place, settings.full
+      self._length, settings.strata, settings.length, rng, settings.place, self._full
     )

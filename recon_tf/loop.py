@@ -10,6 +10,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from recon_tf import demos, envs
+from recon_tf.check import check_training, total_updates
 from recon_tf.common import (
   Checkpoint,
   Config,
@@ -26,10 +27,14 @@ from recon_tf.common import (
 )
 from recon_tf.common.episodes import load_folder
 from recon_tf.common.folders import check_settings, finished, run_folder
+from recon_tf.common.schedule import online_updates
+from recon_tf.common.spaces import record_spaces, space_of
 from recon_tf.common.versions import record_meta
+from recon_tf.common.wandb_output import WandbOutput
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
 from recon_tf.make_agent import make_agent, sequences
+from recon_tf.offline import Recorded
 
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
 ESSENTIALS = (
@@ -51,10 +56,24 @@ def train(config: Config) -> dict:
   run = Run(config, folder)
   try:
     run.pretrain()
+    if config.offline:
+      return {'step': 0}
     run.interact()
     return run.finish()
   finally:
     run.close()
+
+
+def check(config: Config) -> str:
+  """What training would say first; raises what it would refuse."""
+  worker = None if config.offline else envs.Worker(config.task, config, config.seed)
+  try:
+    expert = load_demos(config).contents()
+    env = worker or Recorded(config.task, expert, config.demos)
+    return check_training(config, space_of(env), env.length, expert)
+  finally:
+    if worker:
+      worker.close()
 
 
 class Run:
@@ -62,12 +81,20 @@ class Run:
 
   def __init__(self, config: Config, folder: pathlib.Path):
     self.config, self.folder, self.started = config, folder, time.time()
-    self.envs, self.eval_envs = self._make_envs(config.env.workers), []
+    self.envs, self.eval_envs = self._make_envs(0 if config.offline else config.env.workers), []
     try:
-      self.envs[0].ready()  # a wrong task ends here, before anything is written
+      for env in self.envs[:1]:
+        env.ready()  # a wrong task ends here, before anything is written
       self.expert = load_demos(config)
+      self.envs = self.envs or [Recorded(config.task, self.expert.contents(), config.demos)]
+      if config.agent == 'iqmpc' and not config.iqmpc.episode:
+        # Saved with the run, so that whoever loads it has the same discount.
+        self.config = config = config.update({'iqmpc.episode': self.envs[0].length})
+      spaces = space_of(self.envs[0])
+      print(check_training(config, spaces, self.envs[0].length, self.expert.contents()), flush=True)
       prepare_folder(config, folder)
       record_meta(folder)
+      record_spaces(folder, spaces)
       self._build()
     except BaseException:
       self.close()
@@ -89,8 +116,8 @@ class Run:
     self.milestones = Milestones(folder / 'milestones', config.keep_every)
     self.should_eval = Every(config.eval_every)
     self.should_video = Every(config.video_every)
-    length = self.envs[0].length
-    self.collector = Collector(len(self.envs), length, config.windows, config.seed)
+    args = (self.envs[0].length, config.windows, config.seed, self.envs[0].full)
+    self.collector = Collector(len(self.envs), *args)
     self.driver = Driver(self.envs, config.seed)
     self.driver.on_step(self._on_step)
     self.driver.on_episode(self._on_episode)
@@ -99,9 +126,12 @@ class Run:
     if resumed is None:
       self.agent.scaler.fit(self.expert.contents())
     self.milestones.forget_after(self.step)
-    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}')]
+    work = lambda: (int(self.agent.updates.numpy()), total_updates(config))
+    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}', work)]
     outputs.append(JSONLOutput(folder, -1 if resumed is None else resumed))
     outputs.append(TensorBoardOutput(folder, ESSENTIALS))
+    if config.wandb:
+      outputs.append(WandbOutput(config.wandb, folder, config))
     self.logger = Logger(self.step, outputs)
     if resumed is None:
       self.logger.hyperparameters(config.flat)
@@ -110,6 +140,8 @@ class Run:
   def close(self) -> None:
     for env in [*self.envs, *self.eval_envs]:
       env.close()
+    if hasattr(self, 'logger'):
+      self.logger.close()
 
   # Phases
 
@@ -174,8 +206,7 @@ class Run:
     """Counted from the start, so that a resumed run catches up instead of losing updates."""
     config = self.config
     online = int(self.agent.updates.numpy()) - config.pretrain - config.pretrain_bc
-    rounds = (int(self.step) - config.prefill) // config.train_every
-    return self.replay.episodes > 0 and online < rounds * config.train_steps
+    return self.replay.episodes > 0 and online < online_updates(config, int(self.step))
 
   def _update(self, update, replay) -> None:
     """One update; the next batches load in the background meanwhile."""
@@ -315,12 +346,14 @@ def prepare_folder(config: Config, folder: pathlib.Path) -> None:
 def load_demos(config: Config) -> Replay:
   """The demonstrations as a replay in memory, made first if there are none."""
   folder = config.demos
+  if config.offline and not folder:
+    raise UserError('offline: name the demonstrations with --demos FOLDER.')
   if not folder:
     folder = demos.demo_folder('demos', config.task, config)
     demos.ensure_demos(config.task, config.demo_episodes, folder, config)
   expert = Replay(None, seed=config.seed)
   for episode in load_folder(folder, tuple(config.env.size), config.demo_episodes):
-    expert.add_episode(episode)
+    expert.add_episode(demos.rename(episode, config.rename))
   print(f'{expert.episodes} demonstrations with {expert.steps} steps from {folder}.')
   return expert
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from recon_tf import loop
-from recon_tf.common import Checkpoint, Milestones, UserError, load_checkpoint
+from recon_tf.analysis.runs import open_run
+from recon_tf.common import Checkpoint, Milestones, UserError, load_checkpoint, load_config
 from recon_tf.common.npz import read_npz
+from recon_tf.common.schedule import optimizer_updates
 from tests import loop_fixtures as fixtures
 
 
@@ -69,6 +71,38 @@ def test_resumed_run_is_the_whole_run_bit_for_bit(finished):
   assert [x['step'] for x in lines] == [0, 0, 20, 40, 60, 80]
   evals = [json.loads((x / 'eval' / 'final.json').read_text()) for x in (first, second)]
   assert evals[0] == evals[1]
+
+
+@pytest.mark.slow
+def test_optimizers_make_the_updates_that_their_decay_counts_on(finished):
+  """So that a rate which falls over the whole run is down to a tenth in its last update."""
+  arrays, _ = final_state(finished['whole'])
+  config = fixtures.run_config('', '', steps=80)
+  for key, name in (('model_opt', 'model_opt'), ('actor_opt', 'main.actor_opt'),
+                    ('critic_opt', 'main.critic_opt'), ('disc_opt', 'disc_opt')):  # fmt: skip
+    assert int(arrays[f'{name}.steps']) == optimizer_updates(config, key)
+
+
+@pytest.mark.slow
+def test_iqmpc_makes_a_burst_and_then_an_update_per_step(demos, tmp_path):
+  """As its released trainer does; the discount is that of the task's episodes, also when loaded."""
+  sizes = {'encoder_units': 8, 'latent': 8, 'units': 8, 'heads': 2, 'batch': 2, 'iterations': 1}
+  plans = {'samples': 4, 'elites': 2, 'policy_samples': 1}
+  own = load_config('iqmpc').flat
+  preset = {k: own[k] for k in ('agent', 'method', 'train_every', 'train_steps', 'burst')}
+  preset.update({'explorer.enabled': False, 'windows.collector': 'none', 'pretrain': 0})
+  config = fixtures.run_config(tmp_path, demos, **preset, steps=20, prefill=10, pretrain_bc=0)
+  config = config.update({'iqmpc': {**sizes, **plans}, 'replay.length': 6, 'env.length': 10})
+  config = config.update({'eager': True, 'eval_every': 0})
+  folder, updates = loop.run_folder(config), []
+  run = loop.Run(config, folder)
+  run.driver.on_step(lambda *_: updates.append(int(run.agent.updates.numpy())))
+  run.interact()
+  run.close()
+  # Row 0 of an episode is no step; the first episode is the random phase.
+  assert updates == [0] * 10 + [10] * 2 + list(range(11, 21))
+  assert run.agent.model.gamma == 0.95
+  assert open_run(folder).config.iqmpc.episode == 10
 
 
 @pytest.mark.slow

@@ -12,9 +12,11 @@ def main() -> None:
   from recon_tf import loop  # late: --help and bad flags answer at once
 
   for config in configs:
-    result = loop.train(config)
+    result, where = loop.train(config), loop.run_folder(config)
+    if config.offline:
+      print(f'{config.task}: learned offline. Run: {where}')
+      continue
     name = 'success' if 'success' in result else 'return'
-    where = loop.run_folder(config)
     print(
       f'{config.task}: {name} {result[name]:.3f} over {config.eval_final} episodes. Run: {where}'
     )

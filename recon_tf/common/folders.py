@@ -10,7 +10,7 @@ from recon_tf.common.errors import UserError
 # Keys that may change when a run goes on: they steer how long it runs and what it shows.
 FREE = (
   'logdir', 'tasks', 'steps', 'eval_every', 'eval_episodes', 'eval_final', 'video_every', 'keep',
-  'keep_every', 'threads', 'piece', 'demos', 'replay.memory',
+  'keep_every', 'threads', 'piece', 'demos', 'replay.memory', 'offline', 'wandb',
 )  # fmt: skip
 
 

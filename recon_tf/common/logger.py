@@ -70,11 +70,18 @@ class Progress:
   # In this order; the first that has ever been reported is shown.
   RESULTS = ('eval/success', 'eval/return', 'train/success', 'train/return')
 
-  def __init__(self, total: int, name: str = '', clock: Callable[[], float] = time.time):
+  def __init__(
+    self,
+    total: int,
+    name: str = '',
+    clock: Callable[[], float] = time.time,
+    work: Callable[[], tuple[int, int]] | None = None,
+  ):
     self.total = int(total)
+    self._work = work  # updates done and in all: they take the time, and not every step has one
     self.name = name
     self._clock = clock
-    self._start = self._last = None
+    self._start = self._last = self._begun = None
     self._results = {}
 
   def __call__(self, step: int, metrics: dict | None = None) -> str:
@@ -86,8 +93,10 @@ class Progress:
       parts.append(f'{_rate(self._last, (step, now)):.1f} fps')
     for name in [x for x in self.RESULTS if x in self._results][:1]:
       parts.append(f'{name.replace("/", " ")} {self._results[name]:.2f}')
-    if self._start is not None and _rate(self._start, (step, now)) > 0:
-      left = max(0, self.total - step) / _rate(self._start, (step, now))
+    done, total = self._work() if self._work else (step, self.total)
+    self._begun = self._begun or (done, now)
+    if _rate(self._begun, (done, now)) > 0:
+      left = max(0, total - done) / _rate(self._begun, (done, now))
       parts.append(f'ETA {_duration(left)}')
     self._start, self._last = self._start or (step, now), (step, now)
     return ' | '.join([self.name, *parts] if self.name else parts)
@@ -96,8 +105,8 @@ class Progress:
 class TerminalOutput:
   """Prints one progress line for each write that holds scalars."""
 
-  def __init__(self, total: int, name: str = ''):
-    self.progress = Progress(total, name)
+  def __init__(self, total: int, name: str = '', work: Callable | None = None):
+    self.progress = Progress(total, name, work=work)
 
   def __call__(self, step: int, scalars: dict, others: list) -> None:
     if scalars:

@@ -61,7 +61,8 @@ def git_state(folder: pathlib.Path) -> dict:
   commit = _git(folder, 'rev-parse', 'HEAD')
   # An installed package may lie inside of somebody else's repository.
   if not commit or not (folder / '.git').exists():
-    return {'commit': '', 'changed': False}
+    # An image carries the commit that it was built from.
+    return {'commit': os.environ.get('RECON_COMMIT', ''), 'changed': False}
   changed = _git(folder, 'status', '--porcelain', '--untracked-files=no')
   return {'commit': commit, 'changed': bool(changed)}
 

@@ -64,6 +64,10 @@ class Worker:
     return self.ready()._description['length']
 
   @property
+  def full(self) -> int:
+    return self.ready()._description['full']
+
+  @property
   def success_task(self) -> bool:
     return self.ready()._description['success_task']
 

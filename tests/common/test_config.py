@@ -197,6 +197,25 @@ def test_a_size_does_not_undo_the_schedule_of_an_agent():
   assert load_config('dadac', 'iqmpc').agent == 'iqmpc'
 
 
+def test_where_a_suite_meets_a_size_it_has_its_own_budget():
+  alone = load_config('cpu')
+  for names in (('metaworld', 'cpu'), ('cpu', 'metaworld'), ('metaworld', 'recon', 'cpu', 'state')):
+    assert load_config(*names).env.length == 150
+  assert load_config('metaworld').env.length == alone.env.length == 0
+  assert load_config('maze', 'cpu').env.maze.repeat == 4
+  assert load_config('metaworld', 'cpu', 'debug').steps == load_config('debug').steps
+
+
+def test_the_size_changes_no_task():
+  """Camera, colours, goal and termination belong to clear_maze."""
+  same = lambda *names: load_config(*names).env.maze.flat
+  changed = {k for k, v in same('maze', 'cpu').items() if v != same('maze')[k]}
+  assert changed == {'repeat'}
+  assert {k for k, v in same('clear_maze').items() if v != same()[k]} == {
+    'goal_noise', 'terminate', 'marker', 'hue', 'close'
+  }  # fmt: skip
+
+
 def test_tasks_of_suites_add_up():
   dmc, meta = load_config('dmc').tasks, load_config('metaworld').tasks
   assert dmc == ('dmc_hopper_stand', 'dmc_walker_run')

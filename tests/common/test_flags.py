@@ -180,3 +180,16 @@ def test_script_ends_with_a_sentence_and_code():
   helped = run_script('--help')
   assert helped.returncode == 0
   assert helped.stdout.startswith('usage:')
+
+
+def test_each_task_has_the_settings_of_its_own_suite():
+  parse = lambda *argv: Flags().parse_tasks(argv)
+  configs = parse('--configs', 'dmc', 'metaworld', 'cpu', 'state', '--seed', '4')
+  assert [x.task for x in configs] == [*load_config('dmc').tasks, *load_config('metaworld').tasks]
+  for config in configs:
+    suite = config.task.split('_')[0]
+    assert config.update(tasks=[], task='') == load_config(suite, 'cpu', 'state', seed=4, tasks=[])
+  one = parse('--configs', 'dmc', 'metaworld', 'cpu', '--task', 'dmc_walker_run', '--steps', '7')
+  assert [(x.task, x.steps, x.env.length) for x in one] == [('dmc_walker_run', 7, 0)]
+  assert [x.task for x in parse('--task', 'gym_Pendulum-v1')] == ['gym_Pendulum-v1']
+  assert parse('--configs', 'cpu') == []

@@ -14,7 +14,7 @@ from recon_tf.analysis.diagnose.gap import Model
 from recon_tf.analysis.diagnose.loaded import Trained
 from recon_tf.analysis.stats import auroc, calibration
 from recon_tf.common.errors import UserError
-from recon_tf.explorer import open_gate, recovery_scores
+from recon_tf.explorer import open_gate, recovery_scores, tail_start
 
 STEPS = 15  # real steps in which to recover, and the longest imagination
 SHOWN = (5, 15)  # horizons of the calibration plot
@@ -30,7 +30,8 @@ def gates(agent, state: dict[str, tf.Tensor], settings) -> np.ndarray:
   scores = recovery_scores(agent.world_model.rssm, agent.disc, agent.main.policy, state, STEPS)
   scores = [tf.cast(x, tf.float64) for x in scores]
   delta = tf.cast(agent.delta, tf.float64)
-  at = lambda h: open_gate(scores[: h + 1][-settings.tail :], delta, settings).numpy()
+  tail = lambda h: scores[tail_start(h, settings) : h + 1]
+  at = lambda h: open_gate(tail(h), delta, settings).numpy()
   return np.stack([at(h) for h in range(1, STEPS + 1)])
 
 

@@ -193,7 +193,9 @@ def clones(ladder: Ladder) -> Numbers:
 def train_clone(ladder: Ladder) -> tuple[ActorCritic, float]:
   """The actor, and its mean error on actions of held-out expert episodes."""
   # A clone that has not settled sways off the path: fast at first, and the rate falls.
-  config = ladder.run.config.update({'actor_opt.lr': 1e-3, 'actor_opt.decay': UPDATES})
+  rate = {'actor_opt.lr': 1e-3, 'actor_opt.decay': 1.0, 'bc_opt': 'adam'}
+  schedule = {'pretrain': 0, 'pretrain_bc': UPDATES, 'steps': 0}
+  config = ladder.run.config.update({**rate, **schedule})
   rng = np.random.default_rng(config.seed)
   samples = [_training_pairs(ladder, seed) for seed in range(SAMPLES)]
   features, actions, valid = (np.concatenate(x) for x in zip(*samples, strict=True))
