@@ -20,6 +20,7 @@ COMMANDS = {
   'play': 'a video of a policy at work',
   'gallery': 'the trained policies that come with recon_tf',
   'bench': 'measure speed and sizes: envs, train, params, baselines',
+  'faults': 'kills, damaged files and bad input against training runs',
   'train_expert': 'train the state-based expert of a DMC task',
 }
 

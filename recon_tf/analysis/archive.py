@@ -19,8 +19,8 @@ from PIL import Image, ImageSequence
 from recon_tf.analysis import regions
 from recon_tf.analysis.commands import train_command
 from recon_tf.analysis.cost import RECORDS, run_cost
-from recon_tf.analysis.runs import ARCHIVE, Run, open_archive, read_lines
-from recon_tf.common.folders import read_json
+from recon_tf.analysis.runs import ARCHIVE, Run, open_archive
+from recon_tf.common.files import read_lines, try_json, write_bytes
 from recon_tf.common.logger import encode_gif
 from recon_tf.common.npz import write_npz
 
@@ -78,15 +78,13 @@ def add_runs(runs: list[Run], path: pathlib.Path, clips: Sequence[str] = CLIPS) 
 def write_gzip(path: pathlib.Path, content: dict) -> None:
   """The same content gives the same bytes."""
   text = json.dumps(content, separators=(',', ':')).encode()
-  temporary = path.with_name(f'.writing-{path.name}')
-  temporary.write_bytes(gzip.compress(text, 9, mtime=0))
-  temporary.replace(path)
+  write_bytes(path, gzip.compress(text, 9, mtime=0))
 
 
 def make_entry(run: Run, variant: str) -> dict:
   """A run as the archive holds it; what Run reads from it is as in the folder."""
   names = [x for pattern in COPIED for x in sorted(run.path.glob(pattern))]
-  files = {x.relative_to(run.path).as_posix(): read_json(x) for x in names}
+  files = {x.relative_to(run.path).as_posix(): try_json(x) for x in names}
   return {
     'path': '/'.join(run.path.resolve().parts[-3:]),
     'config': {k: v for k, v in run.config.flat.items() if k != 'logdir'},
@@ -95,7 +93,7 @@ def make_entry(run: Run, variant: str) -> dict:
     'demo_success': regions.demo_success(run),
     'cost': {k: dataclasses.asdict(run_cost(run))[k] for k in ('parts', 'checkpoint_mib')},
     'files': {k: _short(v) for k, v in files.items() if v},
-    'metrics': _thinned(read_lines(run.path / 'metrics.jsonl')),
+    'metrics': _thinned(read_lines(run.path / 'metrics.jsonl', {'step': int})),
   }
 
 

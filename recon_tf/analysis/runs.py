@@ -13,12 +13,13 @@ import pathlib
 
 import numpy as np
 
-from recon_tf.common.config import Config, load_config
+from recon_tf.common.config import Config, load_config, load_saved
 from recon_tf.common.errors import UserError
-from recon_tf.common.folders import read_json
+from recon_tf.common.files import read_lines, try_json
 from recon_tf.common.versions import read_starts
 
 ARCHIVE = '.json.gz'
+EVALUATION = {'step': int, 'returns': [float]}
 ORDER = ('bc_raw', 'bc', 'bc_equal', 'dadac', 'vmail', 'cmil', 'iqmpc', 'no_recovery', 'recon')
 # Keys that may differ inside of a group without making its runs incomparable.
 FREE = (
@@ -70,14 +71,14 @@ class Run:
 
   def read(self, name: str) -> dict | None:
     """A JSON file of the run, None if it is missing or half-written."""
-    return self.kept['files'].get(name) if self.kept else read_json(self.path / name)
+    return self.kept['files'].get(name) if self.kept else try_json(self.path / name)
 
   def metrics(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """(steps, values) of every scalar."""
     if self.kept:
       return _columns(self.kept['metrics'])
     found = {}
-    for record in read_lines(self.path / 'metrics.jsonl'):
+    for record in read_lines(self.path / 'metrics.jsonl', {'step': int}):
       for key, value in record.items():
         if key != 'step' and isinstance(value, (int, float)):
           found.setdefault(key, []).append((record['step'], value))
@@ -89,11 +90,12 @@ class Run:
       names = [x for x in sorted(self.kept['files']) if x.startswith('eval/')]
       return [self.kept['files'][x] for x in names if x[len('eval/')].isdigit()]
     paths = sorted((self.path / 'eval').glob('[0-9]*.json'))
-    return [x for x in map(read_json, paths) if x]
+    return [x for x in (try_json(path, EVALUATION) for path in paths) if x]
 
   def final(self) -> dict | None:
     """The evaluation of the last policy, None while the run is not finished."""
-    return self.read('eval/final.json')
+    name = 'eval/final.json'
+    return self.read(name) if self.kept else try_json(self.path / name, EVALUATION)
 
   def episodes(self) -> list[pathlib.Path]:
     """Files of the collected episodes, oldest first."""
@@ -129,11 +131,7 @@ def open_run(path: str | pathlib.Path) -> Run:
     raise UserError(
       f"'{path}' holds no run (no config.yaml in it); a run is a folder logdir/task/method/seed."
     )
-  # Keys that the run's version did not know get their defaults.
-  try:
-    return Run(path, load_config().update(Config.load(config).flat))
-  except UserError as error:
-    raise UserError(f"'{config}' is from another version of recon_tf: {error}") from error
+  return Run(path, load_saved(config))
 
 
 def open_archive(path: pathlib.Path) -> list[Run]:
@@ -165,19 +163,6 @@ def find_runs(logdir: str | pathlib.Path) -> list[Run]:
   if not runs:
     raise UserError(f"'{logdir}' holds no runs; a run is a folder logdir/task/method/seed.")
   return sorted(runs, key=lambda x: (x.task, x.method, x.seed, str(x.path)))
-
-
-def read_lines(path: pathlib.Path) -> list[dict]:
-  """The readable records of a JSON-lines file; a line cut short by a kill is left out."""
-  if not path.exists():
-    return []
-  records = []
-  for line in path.read_text().splitlines():
-    try:
-      records.append(json.loads(line))
-    except json.JSONDecodeError:
-      continue
-  return [x for x in records if isinstance(x, dict) and 'step' in x]
 
 
 def _columns(kept: dict) -> dict[str, tuple[np.ndarray, np.ndarray]]:

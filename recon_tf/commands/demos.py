@@ -6,10 +6,13 @@ from recon_tf.common.errors import UserError
 ABOUT = 'Makes, imports, checks and previews demonstrations; --task T --episodes 10 --outdir DIR.'
 FLAGS = {
   'outdir': ('', 'folder to make or import demonstrations into'),
-  'episodes': (0, 'how many; 0 for demo_episodes, or for all of an import'),
+  'episodes': (0, '[0, inf) how many; 0 for demo_episodes, or for all of an import'),
   'preview': (False, 'also write preview.png and preview.gif into the folder'),
   'check': ('', 'validate this folder and print what it holds'),
-  'evaluate': (0, "print the experts' results over this many fresh seeds, for --task or all tasks"),
+  'evaluate': (
+    0,
+    "[0, inf) print the experts' results over so many seeds, for --task or all tasks",
+  ),
   'import-npz': ('', 'folder of DreamerV2 or CMIL episodes'),
   'import-minari': ('', 'id of a local Minari dataset'),
   'import-hdf5': ('', 'robomimic-style HDF5 file'),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from recon_tf.analysis.runs import Run, open_run
 from recon_tf.common import UserError
+from recon_tf.common.files import write_json
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
@@ -55,10 +56,5 @@ def prepare(run: Run) -> None:
 
 def write(path: pathlib.Path, value: dict) -> None:
   """Writes JSON whole or not at all."""
-  from recon_tf.loop import write_json
-
-  try:
-    write_json(path, value)
-  except OSError as error:
-    raise UserError(f"Cannot write '{path}': {error.strerror}.") from error
+  write_json(path, value)
   print(f'{path} written.', flush=True)

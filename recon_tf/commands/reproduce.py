@@ -3,7 +3,6 @@
 All further flags, such as --task, --steps or --logdir, go to every train.py.
 """
 
-import argparse
 import pathlib
 import signal
 import sys
@@ -14,16 +13,19 @@ from recon_tf.analysis.report.registry import FIGURES, Figure
 from recon_tf.analysis.report.reproduce import Plan
 from recon_tf.analysis.runs import open_run
 from recon_tf.common import UserError
+from recon_tf.common.arguments import Parser, ranged
 from recon_tf.common.jobs import Failure, run_jobs
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+  parser = Parser(description=__doc__, allow_abbrev=False)
   parser.add_argument('--figure', nargs='+', default=[], help='numbers in the paper, or names')
   parser.add_argument('--table', nargs='+', default=[], help='numbers in the paper, or names')
   parser.add_argument('--configs', nargs='+', default=[], help='suites and sizes, as of train.py')
-  parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
-  parser.add_argument('--workers', type=int, default=1, help='processes side by side')
+  parser.add_argument('--seeds', nargs='+', type=ranged(int, '[0, 1000000000]'), default=[0, 1, 2])
+  parser.add_argument(
+    '--workers', type=ranged(int, '[1, inf)'), default=1, help='processes side by side'
+  )
   parser.add_argument('--out', default='', help='where to draw; LOGDIR/reproduce if not given')
   parser.add_argument('--list', action='store_true', help='print what there is')
   parser.add_argument('--dry', action='store_true', help='print what is missing, run nothing')
@@ -31,8 +33,6 @@ def main() -> None:
   if args.list:
     print('\n'.join(describe(*x) for x in FIGURES.items()))
     return
-  if args.workers < 1:
-    raise UserError(f'--workers is {args.workers}; at least 1 is needed.')
   figures = reproduce.find_figures('figure', args.figure)
   figures |= reproduce.find_figures('table', args.table)
   if not figures:

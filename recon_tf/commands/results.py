@@ -1,16 +1,16 @@
 """Keeps runs small in results/ and writes their outcome there: tables, figures, a page."""
 
-import argparse
 import pathlib
 
 from recon_tf import common
 from recon_tf.analysis.archive import CLIPS, archive_runs
 from recon_tf.analysis.report.results import write_results
 from recon_tf.analysis.runs import find_runs
+from recon_tf.common.arguments import Parser
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   parser.add_argument('logdirs', nargs='*', help='folders with runs to add; none writes anew')
   parser.add_argument('--out', default='results', help='where to write; its notes.md is included')
   parser.add_argument(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 from collections.abc import Mapping
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
+from recon_tf.common.files import write_json
 from recon_tf.common.pixels import fit_image
 
 FILE = 'spaces.json'
@@ -123,9 +123,7 @@ def is_observation(key: str) -> bool:
 
 def record_spaces(folder: pathlib.Path, spaces: Spaces) -> None:
   """Writes spaces.json, whole or not at all."""
-  temporary = folder / f'.{FILE}.{os.getpid()}.tmp'
-  temporary.write_text(json.dumps(spaces.to_dict(), indent=1) + '\n')
-  temporary.replace(folder / FILE)
+  write_json(folder / FILE, spaces.to_dict())
 
 
 def from_dict(values: dict) -> Spaces:

@@ -5,6 +5,7 @@ import pathlib
 import uuid
 
 from recon_tf.common.errors import UserError
+from recon_tf.common.files import write_bytes
 from recon_tf.common.logger import encode_gif
 
 
@@ -22,7 +23,7 @@ class WandbOutput:
     name = f'{config.task}-{config.method}-{config.seed}'
     key = pathlib.Path(logdir) / 'wandb_id.txt'
     if not key.exists():
-      key.write_text(uuid.uuid4().hex[:8])
+      write_bytes(key, uuid.uuid4().hex[:8].encode())
     options = {'project': project, 'name': name, 'id': key.read_text().strip()}
     settings = wandb.Settings(silent=True, console='off')
     self._run = wandb.init(
