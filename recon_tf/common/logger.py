@@ -230,9 +230,8 @@ class TensorBoardOutput:
   def _video(self, name: str, frames: np.ndarray, fps: int, step: int) -> None:
     # TensorBoard has no videos, but browsers play a GIF where it shows an image. As a file too,
     # so that reports need no reader of event files.
-    gif, path = encode_gif(frames, fps), self._videos / f'{name}-{step:09d}.gif'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gif)
+    gif = encode_gif(frames, fps)
+    write_bytes(self._videos / f'{name}-{step:09d}.gif', gif)
     summary = self._tf.compat.v1.Summary()
     image = self._tf.compat.v1.Summary.Image(
       height=frames.shape[1],
