@@ -4,7 +4,7 @@ import pathlib
 
 from recon_tf import common
 from recon_tf.analysis.report.page import write_report
-from recon_tf.analysis.runs import find_runs
+from recon_tf.analysis.runs import ARCHIVE, find_runs
 from recon_tf.common.arguments import Parser
 
 
@@ -19,7 +19,7 @@ def main() -> None:
   folder = pathlib.Path(args.out or beside / 'report')
   try:
     folder.mkdir(parents=True, exist_ok=True)
-    path = write_report(runs, folder, f'recon_tf: {logdir.resolve().name}')
+    path = write_report(runs, folder, f'recon_tf: {logdir.resolve().name.removesuffix(ARCHIVE)}')
   except OSError as error:
     raise common.UserError(f"Cannot write to '{folder}': {error.strerror}; set --out.") from error
   print(f'{len(runs)} runs: {path} ({path.stat().st_size / 1e6:.1f} MB)')
