@@ -28,9 +28,10 @@ class ActorCritic(tfutils.Module):
     self.slow = [critic(), critic()]
     for slow, fast in zip(self._slow_variables, self._fast_variables, strict=True):
       slow.assign(fast)
-    optimizer, options = tfutils.Optimizer, lambda key: optimizer_options(config, key)
-    self.actor_opt = optimizer(f'{name}/actor', self.actor.variables, **options('actor_opt'))
-    self.critic_opt = optimizer(f'{name}/critic', self._fast_variables, **options('critic_opt'))
+    options = optimizer_options(config, 'actor_opt', settings.bc_rounds)
+    self.actor_opt = tfutils.Optimizer(f'{name}/actor', self.actor.variables, **options)
+    options = optimizer_options(config, 'critic_opt')
+    self.critic_opt = tfutils.Optimizer(f'{name}/critic', self._fast_variables, **options)
     self.updates = tfutils.variable(np.zeros((), np.int32), trainable=False)
 
   @property
@@ -67,6 +68,7 @@ class ActorCritic(tfutils.Module):
     metrics.update(critic_metrics)
     metrics.update(self.critic_opt.step(tape, loss))
     self._update_slow()
+    self._clone_rounds(expert)
     return seq, metrics
 
   def _imagined(self, rssm, start, reward_fn, noise):
@@ -93,7 +95,22 @@ class ActorCritic(tfutils.Module):
     return microbatch.count_pieces(starts, horizon, self._config.piece)
 
   def clone(self, expert: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> Metrics:
-    """One update on the expert's actions alone."""
+    """One update on the expert's actions alone, then the extra rounds."""
+    loss = self._clone_once(expert)
+    self._clone_rounds(expert)
+    return {f'{self._name}/bc_loss': loss}
+
+  def _clone_rounds(self, expert) -> None:
+    """bc_rounds more updates, each on its own share of the expert's sequences.
+
+    The model moves under the actor with every update; a clone that follows one step at a time is
+    always late.
+    """
+    rounds = self._settings.bc_rounds
+    for i in range(rounds):
+      self._clone_once(tuple(x[i::rounds] for x in expert))
+
+  def _clone_once(self, expert) -> tf.Tensor:
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch(self.actor.variables)
       loss = self.bc_loss(expert)
@@ -101,7 +118,7 @@ class ActorCritic(tfutils.Module):
       self.actor_opt.plain_step(tape, loss, 2e-4)
     else:
       self.actor_opt.step(tape, loss)
-    return {f'{self._name}/bc_loss': loss}
+    return loss
 
   def draw(self, batch: int, seeds: tfutils.Seeds) -> dict[str, tf.Tensor]:
     """The noise of one update: actions, latent samples, prior heads, the target critic."""

@@ -219,3 +219,18 @@ def test_cloning(optimizer):
   after = {k: v for k, v in agent.state().items() if '_params' not in k}
   changed = {k.split('.')[1] for k in fixtures.different(before, after)}
   assert changed == ({'actor', 'actor_opt'} if optimizer == 'adam' else {'actor'})
+
+
+def test_extra_rounds_are_the_same_updates_on_shares_of_the_demonstrations():
+  """Two rounds equal two single updates on every second sequence, after the whole batch."""
+  one, rounds = (
+    fixtures.make_agent(eager=True, **{'main.bc_rounds': x, 'main.bc': 10.0}) for x in (0, 2)
+  )
+  feature, action = normal(4, 5, one.world_model.rssm.units), np.tanh(normal(4, 5, 2, seed=1))
+  pairs = tuple(tf.constant(x) for x in (feature, action, np.ones((4, 5), np.float32)))
+  rounds.main.clone(pairs)
+  for part in (slice(None), slice(0, None, 2), slice(1, None, 2)):
+    one.main.clone(tuple(x[part] for x in pairs))
+  assert int(rounds.main.actor_opt.steps) == 3
+  for first, second in zip(one.main.actor.variables, rounds.main.actor.variables, strict=True):
+    np.testing.assert_allclose(first, second, rtol=1e-5, atol=1e-7)
