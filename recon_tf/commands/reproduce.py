@@ -8,9 +8,9 @@ import signal
 import sys
 
 from recon_tf import demos
-from recon_tf.analysis import reproduction
-from recon_tf.analysis.registry import FIGURES, Figure
-from recon_tf.analysis.reproduction import Plan
+from recon_tf.analysis.report import registry, reproduce
+from recon_tf.analysis.report.registry import FIGURES, Figure
+from recon_tf.analysis.report.reproduce import Plan
 from recon_tf.analysis.runs import open_run
 from recon_tf.common import UserError
 from recon_tf.common.arguments import Parser, ranged
@@ -33,11 +33,11 @@ def main() -> None:
   if args.list:
     print('\n'.join(describe(*x) for x in FIGURES.items()))
     return
-  figures = reproduction.find_figures('figure', args.figure)
-  figures |= reproduction.find_figures('table', args.table)
+  figures = reproduce.find_figures('figure', args.figure)
+  figures |= reproduce.find_figures('table', args.table)
   if not figures:
     raise UserError('name a --figure or a --table; --list shows what there is.')
-  plans = reproduction.plan_runs(figures, args.configs, args.seeds, flags)
+  plans = reproduce.plan_runs(figures, args.configs, args.seeds, flags)
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended too
   usable, failures = show_runs(plans)
   if args.dry:
@@ -51,8 +51,9 @@ def main() -> None:
 
 def describe(name: str, figure: Figure) -> str:
   """An entry of --list."""
-  kind, number = reproduction.kind_of(figure), reproduction.number_of(figure)
-  title = f'--{kind} {name}'.ljust(26) + f'{kind} {number}, {figure.label}: {figure.title}'
+  kind, number = reproduce.kind_of(figure), reproduce.number_of(figure)
+  place = f'{kind} {number}' if number else 'not in the paper'
+  title = f'--{kind} {name}'.ljust(26) + f'{place}, {figure.label}: {figure.title}'
   parts = {'methods': figure.methods, 'tasks': figure.tasks}
   parts['needs'] = [' '.join(x) for x in figure.commands]
   return '\n'.join([title, *(f'  {k:8}{", ".join(v)}' for k, v in parts.items() if v)])
@@ -68,7 +69,7 @@ def show_runs(plans: list[Plan]) -> tuple[list[Plan], list[Failure]]:
         open_run(plan.folder)  # refuses configs of other versions
       print(f'{state:12}{plan.folder}', flush=True)
       usable.append(plan)
-      if reproduction.without_milestones(plan):
+      if reproduce.without_milestones(plan):
         why = 'has no milestones (--keep_every); for its gain train it anew with another --logdir.'
         failures.append(Failure(plan.name, f"'{plan.folder}' {why}"))
     except UserError as error:
@@ -79,9 +80,9 @@ def show_runs(plans: list[Plan]) -> tuple[list[Plan], list[Failure]]:
 
 def show_missing(plans: list[Plan]) -> None:
   """The commands that would be run, in their order."""
-  jobs = [reproduction.training(x) for x in plans if x.state != 'finished']
-  jobs += [job for x in plans for job in reproduction.diagnoses(x)]
-  jobs += [job for x in plans for job in reproduction.comparisons(x, plans)]
+  jobs = [reproduce.training(x) for x in plans if x.state != 'finished']
+  jobs += [job for x in plans for job in reproduce.diagnoses(x)]
+  jobs += [job for x in plans for job in reproduce.comparisons(x, plans)]
   print('\n'.join(['', *(x.command for x in jobs)] if jobs else ['\nNothing is missing.']))
 
 
@@ -90,16 +91,16 @@ def make(plans: list[Plan], workers: int) -> list[Failure]:
   missing = [x for x in plans if x.state != 'finished']
   if workers > 1:
     make_demonstrations(missing)
-  failures = run_jobs([reproduction.training(x) for x in missing], workers)
+  failures = run_jobs([reproduce.training(x) for x in missing], workers)
   done = [x for x in plans if x.state == 'finished']
-  failures += run_jobs([job for x in done for job in reproduction.diagnoses(x)], workers)
+  failures += run_jobs([job for x in done for job in reproduce.diagnoses(x)], workers)
   return failures + compare(done, workers)
 
 
 def compare(plans: list[Plan], workers: int) -> list[Failure]:
   """What needs the diagnoses of other runs."""
-  ready = [x for x in plans if not reproduction.missing_output(x, reproduction.ANCHORS)]
-  return run_jobs([job for x in ready for job in reproduction.comparisons(x, ready)], workers)
+  ready = [x for x in plans if not reproduce.missing_output(x, reproduce.ANCHORS)]
+  return run_jobs([job for x in ready for job in reproduce.comparisons(x, ready)], workers)
 
 
 def make_demonstrations(plans: list[Plan]) -> None:
@@ -115,13 +116,14 @@ def make_demonstrations(plans: list[Plan]) -> None:
 def draw(figures: dict[str, Figure], plans: list[Plan], out: pathlib.Path) -> list[Failure]:
   """Draws every figure from its own runs, unfinished ones too."""
   failures = []
-  for name, figure in figures.items():
+  for name in figures:
     chosen = [x for x in plans if name in x.figures and x.state != 'missing']
     try:
       if not chosen:
         raise UserError('there is no run to draw it from.')
       (out / name).mkdir(parents=True, exist_ok=True)
-      for path in figure.draw([open_run(x.folder) for x in chosen], out / name).values():
+      runs = [open_run(x.folder) for x in chosen]
+      for path in registry.draw(name, runs, out / name).values():
         print(f'{path} written.', flush=True)
     except UserError as error:
       failures.append(Failure(f'draw {name}', str(error)))
