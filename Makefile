@@ -3,7 +3,7 @@
 
 PYTHON ?=
 TASK ?= maze_umaze
-CONFIGS ?= maze cpu
+CONFIGS ?= maze clear_maze cpu
 ARGS ?=
 RUN := .venv/bin/python
 export PYTHON

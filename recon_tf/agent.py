@@ -9,6 +9,7 @@ from recon_tf.common.errors import UserError
 from recon_tf.discriminator import Discriminator
 from recon_tf.nn import tfutils
 from recon_tf.nn.checkpointable import Stored
+from recon_tf.nn.scaler import Scaler
 from recon_tf.world_model import WorldModel
 
 IGNORED = ('reward', 'is_first', 'is_last', 'is_terminal', 'action')
@@ -32,7 +33,8 @@ class Agent(Stored):
 
   def _build(self) -> None:
     config, rng = self._config, np.random.default_rng([self._config.seed, 1])
-    self.world_model = WorldModel(rng, config, self._shapes, self._action)
+    self.scaler = Scaler(self._shapes)
+    self.world_model = WorldModel(rng, config, self._shapes, self._action, self.scaler)
     if not self.world_model.encoder.keys:
       raise UserError(
         f'encoder.cnn_keys and encoder.mlp_keys match none of the observations {[*self._shapes]}.'
@@ -65,6 +67,7 @@ class Agent(Stored):
     self._model_step = nested(self._train_model, model_jit)
     self._behavior_step = nested(self._train_behaviors, jit)
     self._clone_step = nested(self._train_clone, jit)
+    self._believe_step = nested(self._believe, model_jit)
     self._train = wrap(self._update, None)
     self._clone = wrap(self._clone_update, None)
     self._act = {}
@@ -129,7 +132,7 @@ class Agent(Stored):
     return self._run(self._train, data, expert)
 
   def clone(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
-    """One update of BC pretraining: the world model, then both actors on expert actions."""
+    """One update of BC pretraining: both actors on expert actions, in the beliefs of the model."""
     return self._run(self._clone, data, expert)
 
   def _run(self, fn, data, expert):
@@ -163,10 +166,16 @@ class Agent(Stored):
     return metrics
 
   def _clone_update(self, data, expert, seed):
-    noise = self._draw_model(data, expert, tfutils.Seeds(seed))
-    states, metrics = self._model_step(data, expert, noise)
-    metrics.update(self._clone_step(expert, states))
-    return metrics
+    """The model is left as it is, which makes this many times cheaper than a joint update."""
+    rows, length = expert['is_first'].shape
+    noise = self.world_model.rssm.draw(rows, length, tfutils.Seeds(seed))
+    return self._clone_step(expert, (None, self._believe_step(expert, noise)))
+
+  def _believe(self, data, noise):
+    """Posterior states of sequences, as data."""
+    embed = self.world_model.encoder(data)
+    post, _ = self.world_model.observe(embed, data['action'], data['is_first'], noise)
+    return {k: tf.stop_gradient(post[k]) for k in ('deter', 'stoch')}
 
   def _draw_model(self, data, expert, seeds):
     """Posterior noise of the batch that trains the model, and of the rest if that is not all."""
@@ -209,8 +218,7 @@ class Agent(Stored):
     metrics.update(self.model_opt.step(tape, loss))
     post = {k: tf.stop_gradient(post[k]) for k in ('deter', 'stoch')}
     if not both:
-      args = (expert['action'], expert['is_first'], noise['expert'])
-      own, _ = self.world_model.observe(self.world_model.encoder(expert), *args)
+      own = self._believe(expert, noise['expert'])
       post = {k: tf.concat([post[k], own[k]], 0) for k in post}
     amount = data['action'].shape[0]
     states = {k: v[:amount] for k, v in post.items()}, {k: v[amount:] for k, v in post.items()}
@@ -268,11 +276,12 @@ class Agent(Stored):
     """Equation (dual_rewards), left: D - alpha U."""
     imitation = self._imitation_reward(seq, noise)
     uncertainty = self.world_model.rssm.uncertainty(seq['deter'])
-    scale = self._config.uncertainty.main_scale
-    reward = imitation - self._config.main.alpha * scale * uncertainty
+    penalty = self._config.main.alpha * uncertainty
+    reward = imitation - penalty
     metrics = {
       'main/uncertainty': tf.reduce_mean(uncertainty),
       'main/imitation': tf.reduce_mean(imitation),
+      'main/penalty_share': tf.reduce_mean(penalty) / tf.reduce_mean(imitation),
     }
     return {'reward': reward}, metrics
 
@@ -287,11 +296,12 @@ class Agent(Stored):
       end = {'deter': seq['deter'][-1], 'stoch': seq['stoch'][-1]}
       args = (self.main.policy, end, self.delta, settings)
       gate = exploration.recovery_gate(rssm, self.disc, *args)
-    scaled = self._config.uncertainty.explorer_scale * uncertainty
-    reward = exploration.explorer_reward(imitation, scaled, gate, self._config.explorer)
+    reward = exploration.explorer_reward(imitation, uncertainty, gate, self._config.explorer)
+    bonus = tf.reduce_mean(reward - self._config.explorer.imitation * imitation)
     metrics = {
       'explorer/uncertainty': tf.reduce_mean(uncertainty),
       'explorer/imitation': tf.reduce_mean(imitation),
+      'explorer/bonus_share': bonus / tf.reduce_mean(imitation),
       'disc/explorer': tf.reduce_mean(self.disc.prob(seq['feature'][:-1], seq['action'])),
     }
     return {'reward': reward, 'gate': gate[None]}, metrics

@@ -41,7 +41,8 @@ class ActorCritic(tfutils.Module):
 
   def _dist(self, outputs: tf.Tensor) -> dists.TruncatedNormal:
     mean, raw = tf.split(outputs, 2, -1)
-    return dists.TruncatedNormal(tf.tanh(mean), dists.squash_std(raw, self._config.actor.min_std))
+    std = dists.squash_std(raw, self._config.actor.min_std, self._config.actor.max_std)
+    return dists.TruncatedNormal(tf.tanh(mean), std)
 
   def train(
     self,

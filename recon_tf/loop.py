@@ -34,7 +34,8 @@ from recon_tf.make_agent import make_agent, sequences
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
 ESSENTIALS = (
   'eval/success', 'eval/return', 'train/return', 'disc/gap', 'main/uncertainty',
-  'explorer/uncertainty', 'gate/mean', 'model/model_loss', 'main/bc_loss', 'dadac/q_gap',
+  'explorer/uncertainty', 'main/penalty_share', 'explorer/bonus_share', 'gate/mean',
+  'model/model_loss', 'main/bc_loss', 'dadac/q_gap',
   'dadac/entropy', 'iqmpc/q_gap', 'iqmpc/reward_correlation',
 )  # fmt: skip
 
@@ -95,6 +96,8 @@ class Run:
     self.driver.on_episode(self._on_episode)
     self.driver.on_drop(self._on_drop)
     resumed = self._restore()
+    if resumed is None:
+      self.agent.scaler.fit(self.expert.contents())
     self.milestones.forget_after(self.step)
     outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}')]
     outputs.append(JSONLOutput(folder, -1 if resumed is None else resumed))

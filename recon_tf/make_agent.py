@@ -1,6 +1,7 @@
 """Makes the agent that a config names; all of them go through the same loop."""
 
 from recon_tf.agent import Agent
+from recon_tf.baselines.clone.agent import Clone
 from recon_tf.baselines.dadac.agent import DADAC
 from recon_tf.baselines.iqmpc.agent import IQMPC
 from recon_tf.common.errors import UserError, nearest
@@ -8,7 +9,7 @@ from recon_tf.common.errors import UserError, nearest
 
 def make_agent(config, obs_space: dict, act_space: dict):
   """The agent of config.agent: policy, train, clone, report, state, restore, save, load."""
-  kinds = {'recon': Agent, 'dadac': DADAC, 'iqmpc': IQMPC}
+  kinds = {'recon': Agent, 'clone': Clone, 'dadac': DADAC, 'iqmpc': IQMPC}
   if config.agent not in kinds:
     raise UserError(f"agent: '{config.agent}' is unknown.{nearest(config.agent, kinds)}")
   return kinds[config.agent](config, obs_space, act_space)

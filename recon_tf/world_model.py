@@ -4,16 +4,18 @@ import numpy as np
 import tensorflow as tf
 
 from recon_tf.nn import microbatch, nets, tfutils
+from recon_tf.nn.scaler import Scaler
 from recon_tf.rssm import EnsembleRSSM, kl_loss
 
 
 class WorldModel(tfutils.Module):
   """Equation (world_model_loss) on expert and replay sequences."""
 
-  def __init__(self, rng: np.random.Generator, config, shapes: dict[str, tuple], action: int):
+  def __init__(self, rng: np.random.Generator, config, shapes: dict, action: int, scaler: Scaler):
     dtype = tf.bfloat16 if config.precision == 16 else tf.float32
     self._config = config
-    self.encoder = nets.Encoder(rng, shapes, **config.encoder, dtype=dtype)
+    self._scaler = scaler
+    self.encoder = nets.Encoder(rng, shapes, scaler, **config.encoder, dtype=dtype)
     options = {**config.rssm, 'unroll': config.unroll, 'dtype': dtype}
     self.rssm = EnsembleRSSM(rng, self.encoder.units, action, **options)
     self.decoder = nets.Decoder(rng, self.rssm.units, shapes, **config.decoder, dtype=dtype)
@@ -50,9 +52,10 @@ class WorldModel(tfutils.Module):
     """log p(o | s) of unit Gaussians up to their constant, summed over pixels or entries."""
     likes = {}
     for key, mean in self.decoder(features).items():
-      target = tf.cast(data[key], tf.float32)
-      if len(target.shape) == 5:
-        target = target / 255 - 0.5
+      if len(data[key].shape) == 5:
+        target = tf.cast(data[key], tf.float32) / 255 - 0.5
+      else:
+        target = self._scaler.scale(key, data[key])
       axes = list(range(2, len(target.shape)))
       likes[key] = -0.5 * tf.reduce_sum((mean - target) ** 2, axes)
     return likes
@@ -66,4 +69,10 @@ class WorldModel(tfutils.Module):
     for t in range(context, data['action'].shape[1]):
       state = self.rssm.mean_step(state, data['action'][:, t])
       features.append(self.rssm.features(state)[:, None])
-    return self.decoder(tf.concat(features, 1))
+    return self.decode(tf.concat(features, 1))
+
+  def decode(self, features: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Means in the units of the observations; images are shifted by one half."""
+    image = lambda x: len(x.shape) == len(features.shape) + 2
+    means = self.decoder(features)
+    return {k: x if image(x) else self._scaler.unscale(k, x) for k, x in means.items()}

@@ -3,10 +3,9 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+sys.path.append(str(pathlib.Path(__file__).parent.parent))
 
-from recon_tf import common
-from recon_tf.demos.__main__ import main
+from recon_tf.__main__ import start
 
 if __name__ == '__main__':
-  common.run(main)
+  start('demos')

@@ -1,30 +1,11 @@
 """Builds a page from the runs in a folder: curves, table, traces, videos, commands, versions."""
 
-import argparse
 import pathlib
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent))
 
-from recon_tf import common
-from recon_tf.analysis.report import write_report
-from recon_tf.analysis.runs import find_runs
-
-
-def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
-  parser.add_argument('logdir', help='a folder with runs at any depth, or a single run')
-  parser.add_argument('--out', default='', help='where to write; LOGDIR/report if not given')
-  args = parser.parse_args()
-  runs = find_runs(args.logdir)
-  folder = pathlib.Path(args.out or pathlib.Path(args.logdir) / 'report')
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = write_report(runs, folder, f'recon_tf: {pathlib.Path(args.logdir).resolve().name}')
-  except OSError as error:
-    raise common.UserError(f"Cannot write to '{folder}': {error.strerror}; set --out.") from error
-  print(f'{len(runs)} runs: {path} ({path.stat().st_size / 1e6:.1f} MB)')
-
+from recon_tf.__main__ import start
 
 if __name__ == '__main__':
-  common.run(main)
+  start('report')

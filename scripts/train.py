@@ -5,24 +5,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent))
 
-from recon_tf import common
-from recon_tf.common import cache
-
-
-def main() -> None:
-  config = common.Flags(about=__doc__).parse()
-  tasks = [config.task] if config.task else list(config.tasks)
-  if not tasks:
-    raise common.UserError('no task: add a suite, as in --configs maze cpu, or --task NAME.')
-  from recon_tf import loop  # late: --help and bad flags answer at once
-
-  for task in tasks:
-    result = loop.train(config.update(task=task))
-    name = 'success' if 'success' in result else 'return'
-    where = loop.run_folder(config.update(task=task))
-    print(f'{task}: {name} {result[name]:.3f} over {config.eval_final} episodes. Run: {where}')
-
+from recon_tf.__main__ import start
 
 if __name__ == '__main__':
-  cache.use_compilation_cache()
-  common.run(main)
+  start('train')

@@ -51,7 +51,7 @@ def pairs(
 def reconstruct(agent, batch: Episode) -> dict[str, np.ndarray]:
   """Decoded means at every step, images in [0, 1]."""
   model = agent.world_model
-  return _decoded(model.decoder(model.rssm.features(beliefs(agent, batch))))
+  return _decoded(model.decode(model.rssm.features(beliefs(agent, batch))))
 
 
 def predict(agent, batch: Episode, context: int) -> dict[str, np.ndarray]:

@@ -114,7 +114,10 @@ def presets() -> dict[str, dict]:
 
 
 def apply_presets(config: Config, names: list[str] | tuple[str, ...]) -> Config:
-  """Merges presets left to right; the task lists of several suites add up."""
+  """Merges presets left to right; the task lists of several suites add up.
+
+  A preset 'a+b' is where the two meet: it is merged as soon as both have been named.
+  """
   known = presets()
   tasks = []
   for place, name in enumerate(names):
@@ -123,14 +126,35 @@ def apply_presets(config: Config, names: list[str] | tuple[str, ...]) -> Config:
     if name not in known:
       raise UserError(f"Unknown preset '{name}' in --configs.{nearest(name, known)} See --help.")
     _check_order(name, names[:place], known)
-    try:
-      config = config.update(known[name])
-    except UserError as error:
-      raise UserError(f"Preset '{name}' in {config_file().name}: {error}") from error
+    config = _merge(config, name, known)
+    for meeting in _meetings(name, names[:place], known):
+      config = _merge(config, meeting, known)
     if 'tasks' in known[name]:
       tasks += [task for task in config.tasks if task not in tasks]
       config = config.update(tasks=tasks)
   return config
+
+
+def _merge(config: Config, name: str, known: dict) -> Config:
+  try:
+    return config.update(known[name])
+  except UserError as error:
+    raise UserError(f"Preset '{name}' in {config_file().name}: {error}") from error
+
+
+def _meetings(name: str, before: list[str] | tuple[str, ...], known: dict) -> list[str]:
+  """The presets 'a+b' of this name and one that was named before it."""
+  return [
+    x for x in known if '+' in x and set(x.split('+')) <= {name, *before} and name in x.split('+')
+  ]
+
+
+def of_task(names: list[str] | tuple[str, ...], task: str) -> list[str]:
+  """The presets without the suites that this task is not of, so that none overwrites its own."""
+  known = presets()
+  suites = [x for x in names if 'tasks' in known.get(x, ())]
+  own = [x for x in suites if task in known[x]['tasks']]
+  return [x for x in names if x not in suites or x in own or not own]
 
 
 def _check_order(name: str, before: list[str] | tuple[str, ...], known: dict) -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
-from .config import Config, apply_presets, check_key, convert, default_config
+from .config import Config, apply_presets, check_key, convert, default_config, of_task
 from .errors import UserError
 from .helptext import help_text
 
@@ -27,6 +27,23 @@ class Flags:
 
     An extra flag is `name: default` or `name: (default, 'meaning')`. Prints and exits on --help.
     """
+    names, given, own = self._read(argv, extra)
+    config = apply_presets(self.config, names)
+    config = config.update({k: v for k, v in given.items() if k not in own})
+    if extra is None:
+      return config
+    return config, Config(own).update({k: v for k, v in given.items() if k in own})
+
+  def parse_tasks(self, argv: Sequence[str] | None = None) -> list[Config]:
+    """A config for each task to train on, with the settings of its own suite alone."""
+    names, given, _ = self._read(argv, None)
+    config = apply_presets(self.config, names).update(given)
+    tasks = [config.task] if config.task else config.tasks
+    each = lambda task: apply_presets(self.config, of_task(names, task)).update(given)
+    return [each(task).update(task=task) for task in tasks]
+
+  def _read(self, argv, extra) -> tuple[list[str], dict, Config]:
+    """Names of presets, given values, and the script's own flags; answers --help."""
     argv = sys.argv[1:] if argv is None else [str(arg) for arg in argv]
     own, meanings = _split_extra(extra or {})
     clash = [name for name in own if name in self.config.flat or name == 'configs']
@@ -43,11 +60,7 @@ class Flags:
       else:
         check_key(key, {**known, 'configs': ()}, flag='--')
         given[key] = parse_value(key, texts, known[key])
-    config = apply_presets(self.config, names)
-    config = config.update({k: v for k, v in given.items() if k not in own})
-    if extra is None:
-      return config
-    return config, Config(own).update({k: v for k, v in given.items() if k in own})
+    return names, given, own
 
 
 def parse_value(key: str, texts: Sequence[str], like: Any) -> Any:

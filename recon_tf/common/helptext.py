@@ -17,7 +17,7 @@ def help_text(config: Config, about: str, own: Mapping, meanings: Mapping[str, s
   """Usage, presets in their groups, the script's own flags and all keys with defaults."""
   comments, headings = read_comments(config_file().read_text(encoding='utf-8'))
   name = sys.argv[0] if len(sys.argv[0]) < 40 else pathlib.Path(sys.argv[0]).name
-  lines = [f'usage: python {name} [--configs PRESET ...] [--KEY VALUE ...]']
+  lines = [f'usage: {name} [--configs PRESET ...] [--KEY VALUE ...]']
   lines += ['', *textwrap.wrap(about, WIDTH)] if about else []
   if own:
     lines += ['', 'Flags of this script:']

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import dataclasses
+import os
 import pathlib
 import shlex
 import subprocess
@@ -62,11 +63,14 @@ def run_job(job: Job, running: set) -> Failure | None:
   """One command to its end."""
   print(f'{job.name} ... (log: {job.log})', flush=True)
   job.log.parent.mkdir(parents=True, exist_ok=True)
-  command = [sys.executable, str(ROOT / 'scripts' / f'{job.script}.py'), *job.flags]
+  command = [sys.executable, '-m', 'recon_tf', job.script, *job.flags]
+  path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get('PYTHONPATH')]))
   with job.log.open('w') as file:
     file.write(f'{job.command}\n')
     file.flush()
-    process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+      command, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, 'PYTHONPATH': path}
+    )
     running.add(process)
     code = process.wait()
     running.discard(process)

@@ -76,6 +76,10 @@ class Replay:
   def stats(self) -> dict[str, int]:
     return {'replay_steps': self.steps, 'replay_episodes': self.episodes}
 
+  def contents(self) -> list[Episode]:
+    """The episodes that live in memory, as demonstrations do."""
+    return [x.data for x in self._entries[self._head :] if x.data is not None]
+
   def add_step(self, transition: dict, worker: int = 0) -> None:
     """Gathers a worker's episode and stores it when it is over."""
     if transition['is_first']:

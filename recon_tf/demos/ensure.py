@@ -33,7 +33,7 @@ def ensure_demos(
   folder = pathlib.Path(folder)
   meta = resume_meta(folder, task, env_settings(task, config))
   if meta is None or len(meta['returns']) < episodes:
-    command = [sys.executable, '-m', 'recon_tf.demos', f'--task={task}', f'--seed={seed}']
+    command = [sys.executable, '-m', 'recon_tf', 'demos', f'--task={task}', f'--seed={seed}']
     command += [f'--episodes={episodes}', f'--outdir={folder}', *_env_flags(config)]
     _run(command)
   return folder

@@ -86,6 +86,14 @@ class Maze(Environment):
     """Planar position of the goal."""
     return self.model.site_pos[self._target, :2].copy()
 
+  def place(self, position: Sequence[float], velocity: Sequence[float]) -> dict[str, np.ndarray]:
+    """Moves the ball of an episode that has just begun; returns its new first observation."""
+    if self._count or not self._running:
+      raise UserError(f'{self.task}: place() belongs right after reset().')
+    self.data.qpos[:], self.data.qvel[:] = position, velocity
+    mujoco.mj_forward(self.model, self.data)
+    return self._observe(np.zeros(self._actions), 0.0, False, is_first=True)
+
   def _reset(self, rng: np.random.Generator) -> None:
     start = self.maze.cell_rowcol_to_xy(self.start_cell)
     goal = self.maze.cell_rowcol_to_xy(self.goal_cell)

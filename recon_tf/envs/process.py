@@ -143,7 +143,7 @@ class Worker:
     command = [sys.executable, '-m', 'recon_tf.envs.worker', *map(str, files), str(os.getpid())]
     with theirs:
       self._process = subprocess.Popen(
-        command, pass_fds=files, env=_environment(), stdin=subprocess.DEVNULL
+        command, pass_fds=files, env=environment(), stdin=subprocess.DEVNULL
       )
     self._finalizer = weakref.finalize(self, _stop, self._process, self._channel)
     config = self._config.to_dict() if hasattr(self._config, 'to_dict') else self._config
@@ -189,7 +189,8 @@ class Worker:
     return WorkerCrashed(f"The worker of task '{self.task}' (pid {self.pid}) crashed: {reason}.")
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+  """For programs of our own that must not depend on the working folder."""
   # The parent's import path, so that modules of the user are found; nothing from the folder.
   path = os.pathsep.join(x or os.getcwd() for x in sys.path)
   threads = dict.fromkeys(THREADS, '1')

@@ -34,6 +34,9 @@ class Stored(tfutils.Module):
     self._assign(named, {k: v for k, v in arrays.items() if not of_optimizer(k)})
 
   def _assign(self, named: dict[str, tf.Variable], arrays: dict[str, np.ndarray]) -> None:
+    # Checkpoints from before vectors were scaled lack the scaler; a fresh one changes nothing.
+    if not any(of_scaler(k) for k in arrays):
+      named = {k: v for k, v in named.items() if not of_scaler(k)}
     wrong = sorted(set(named) ^ set(arrays))
     wrong = wrong or [k for k in named if tuple(named[k].shape) != arrays[k].shape]
     if wrong:
@@ -49,6 +52,10 @@ class Stored(tfutils.Module):
 
   def load(self, path: str | pathlib.Path) -> None:
     self.restore(read_npz(path))
+
+
+def of_scaler(name: str) -> bool:
+  return name.split('.')[0] == 'scaler'
 
 
 def of_optimizer(name: str) -> bool:

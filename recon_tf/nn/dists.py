@@ -21,9 +21,10 @@ def kl_gaussian(mean1, std1, mean2, std2) -> tf.Tensor:
   return tfd.kl_divergence(gaussian(mean1, std1), gaussian(mean2, std2))
 
 
-def squash_std(raw: tf.Tensor, min_std: float) -> tf.Tensor:
-  """DreamerV2's sigmoid2: between min_std and min_std + 2, and 1 + min_std at zero."""
-  return 2 * tf.sigmoid(raw / 2) + min_std
+def squash_std(raw: tf.Tensor, low: float, high: float | None = None) -> tf.Tensor:
+  """DreamerV2's sigmoid2: between low and high, which is low + 2 there, in the middle at zero."""
+  span = 2.0 if high is None else high - low
+  return span * tf.sigmoid(raw / 2) + low
 
 
 class TruncatedNormal:

@@ -213,10 +213,11 @@ class Encoder(Module):
   """Images through convolutions, vectors through an MLP, concatenated."""
 
   def __init__(
-    self, rng, shapes, cnn_keys, mlp_keys, cnn_depth, cnn_kernels, mlp_layers, act, dtype
+    self, rng, shapes, scaler, cnn_keys, mlp_keys, cnn_depth, cnn_kernels, mlp_layers, act, dtype
   ):
     self._images = select(shapes, cnn_keys, 3)
     self._vectors = select(shapes, mlp_keys, 1)
+    self._scaler = scaler
     self._act = CONV_ACTS[act]
     self.units = 0
     self.convs, self.mlp = [], None
@@ -249,13 +250,13 @@ class Encoder(Module):
         x = self._act(conv(x))
       outputs.append(tf.reshape(x, [*lead, np.prod(x.shape[1:])]))
     if self._vectors:
-      x = tf.concat([tf.cast(obs[k], tf.float32) for k in self._vectors], -1)
+      x = tf.concat([self._scaler.scale(k, obs[k]) for k in self._vectors], -1)
       outputs.append(self.mlp(x))
     return tf.concat(outputs, -1)
 
 
 class Decoder(Module):
-  """Features to the means of images and vectors."""
+  """Features to the means of images and, in their scaled form, of vectors."""
 
   def __init__(
     self, rng, inputs, shapes, cnn_keys, mlp_keys, cnn_depth, cnn_kernels, mlp_layers, act, dtype

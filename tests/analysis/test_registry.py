@@ -52,7 +52,7 @@ def texts(figure):
 
 
 def test_every_figure_names_what_exists():
-  scripts = {x.stem: x.read_text() for x in (ROOT / 'scripts').glob('*.py')}
+  scripts = {x.stem: x.read_text() for x in (ROOT / 'recon_tf' / 'commands').glob('*.py')}
   for figure in FIGURES.values():
     assert set(figure.methods) <= set(presets())
     assert figure.methods

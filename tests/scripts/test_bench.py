@@ -1,7 +1,6 @@
 """scripts/bench.py as a user runs it: parameter counts, and the update's benchmark when tiny."""
 
 import contextlib
-import importlib.util
 import json
 import os
 import pathlib
@@ -11,6 +10,7 @@ import sys
 
 import pytest
 
+from recon_tf.commands import bench_train
 from recon_tf.common import UserError, load_config
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -53,13 +53,6 @@ def test_train_measures_and_recompiles_nothing(tmp_path):
   assert 'targets missed: ' in first.stdout
 
 
-def bench_train():
-  spec = importlib.util.spec_from_file_location('bench_train', ROOT / 'scripts/bench_train.py')
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return module
-
-
 GOOD = {'ratio': 1.5, 'loading': 0.01, 'new_programs': 0, 'updates': 3.5, 'memory_gb': 2.0}
 GOOD.update(compile_s=50.0, cold=True, gemm_share=0.6)
 
@@ -78,12 +71,11 @@ GOOD.update(compile_s=50.0, cold=True, gemm_share=0.6)
   ],
 )
 def test_targets_depend_on_the_size(presets, changes, missed):
-  bench = bench_train()
-  found = bench.check(load_config(*presets), {**GOOD, **changes})
+  found = bench_train.check(load_config(*presets), {**GOOD, **changes})
   assert [x.split()[0] for x in found] == missed
-  bench.conclude(found, strict=False)
+  bench_train.conclude(found, strict=False)
   with pytest.raises(UserError) if missed else contextlib.nullcontext():
-    bench.conclude(found, strict=True)
+    bench_train.conclude(found, strict=True)
 
 
 def test_bad_flags_are_refused():

@@ -1,6 +1,5 @@
 """The benchmark of the baselines: its targets, and a tiny run as a user starts it."""
 
-import importlib
 import os
 import pathlib
 import re
@@ -8,6 +7,8 @@ import subprocess
 import sys
 
 import pytest
+
+from recon_tf.commands import bench_baselines
 
 SCRIPTS = pathlib.Path(__file__).parents[2] / 'scripts'
 GOOD = {k: {'share': 0.5, 'rate': 25.0} for k in ('dadac', 'iqmpc', 'planner')}
@@ -24,10 +25,8 @@ GOOD = {k: {'share': 0.5, 'rate': 25.0} for k in ('dadac', 'iqmpc', 'planner')}
     ('', 'planner', {'share': 0.0, 'rate': 0.0}, []),
   ],
 )
-def test_targets_depend_on_the_size(monkeypatch, size, name, values, missed):
-  monkeypatch.syspath_prepend(str(SCRIPTS))
-  bench = importlib.import_module('bench_baselines')
-  found = bench.check(size, {**GOOD, name: values})
+def test_targets_depend_on_the_size(size, name, values, missed):
+  found = bench_baselines.check(size, {**GOOD, name: values})
   assert [x.split()[0] for x in found] == missed
 
 

@@ -56,6 +56,36 @@ def test_clean_evaluation_repeats_the_runs_own(run, tmp_path):
 
 
 @pytest.mark.slow
+def test_recovery_repeats_itself_and_has_a_curve(tmp_path):
+  """From displaced states: the same numbers twice, the expert beside them, milestones too."""
+  run = tiny_run(tmp_path, keep_every=60)
+  before = digests(run)
+  flags = ('--recovery', '--episodes', 4, '--workers', 3)
+  first = script('evaluate', run, *flags, '--milestones', cwd=tmp_path)
+  assert first.returncode == 0, first.stderr
+  found = json.loads((run / 'eval' / 'recovery.json').read_text())
+  assert found['step'] == 180
+  assert found['expert'] == 1
+  assert 0 <= found['score'] <= 1
+  assert [x['step'] for x in found['milestones']] == [0, 60, 120, 180]
+  # The last milestone is the last policy.
+  assert found['milestones'][-1]['by_difficulty'] == found['by_difficulty']
+  assert {tuple(x['cell']) for x in found['cells']} == {
+    (1, 2), (1, 3), (2, 3), (3, 1), (3, 2), (3, 3)
+  }  # fmt: skip
+  # The goal's cell is no start; what is missing from 180 steps was spent there.
+  assert 0 < sum(x['steps'] for x in found['cells']) <= 180
+  assert digests(run) == before
+  second = script('evaluate', run, *flags, cwd=tmp_path)
+  assert second.returncode == 0, second.stderr
+  del found['milestones']
+  assert json.loads((run / 'eval' / 'recovery.json').read_text()) == found
+  assert second.stdout.splitlines()[-1].split()[:3] == ['maze_umaze', 'recon', '0']
+  refused(script('evaluate', run, '--milestones', cwd=tmp_path), '--milestones')
+  refused(script('evaluate', run, '--recovery', '--robust', cwd=tmp_path), '--recovery')
+
+
+@pytest.mark.slow
 def test_folder_of_runs_gives_pairs_and_leaves_out_what_is_broken(run, tmp_path):
   home = tmp_path / 'runs' / 'maze_umaze'
   for method in ('recon', 'cmil'):

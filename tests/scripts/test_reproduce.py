@@ -1,6 +1,5 @@
 """scripts/reproduce.py as a user runs it: what is missing, what is reused, what fails."""
 
-import importlib
 import re
 import sys
 
@@ -8,6 +7,7 @@ import pytest
 
 from recon_tf.analysis import reproduction
 from recon_tf.analysis.registry import FIGURES
+from recon_tf.commands import reproduce as command
 from recon_tf.common import UserError
 from tests.run_fixtures import ROOT, digests, refused, script
 from tests.written_runs import make_run
@@ -143,8 +143,7 @@ def test_folders_with_other_settings_are_left_alone(tmp_path):
 )
 def test_bad_flags(monkeypatch, flags, parts):
   """In this process, because each of its own would take seconds to start."""
-  monkeypatch.syspath_prepend(str(ROOT / 'scripts'))
   monkeypatch.setattr(sys, 'argv', ['reproduce.py', *flags])
   with pytest.raises(UserError) as error:
-    importlib.import_module('reproduce').main()
+    command.main()
   assert all(x in str(error.value) for x in parts)

@@ -10,6 +10,7 @@ from recon_tf.common.errors import UserError
 from recon_tf.discriminator import Discriminator, masked_mean
 from recon_tf.nn import tfutils
 from recon_tf.nn.checkpointable import Stored
+from recon_tf.nn.scaler import Scaler
 
 ADAM = {'eps': 1e-8, 'clip': 0.0}  # plain Adam, as in DrQ
 
@@ -17,12 +18,12 @@ ADAM = {'eps': 1e-8, 'clip': 0.0}  # plain Adam, as in DrQ
 class FeatureDiscriminator(Discriminator):
   """Expert or policy? Reads features of the critics' encoder, untouched, or has its own."""
 
-  def __init__(self, rng: np.random.Generator, config, shapes: dict, units: int, action: int):
+  def __init__(self, rng: np.random.Generator, config, shapes: dict, scaler, units, action: int):
     settings = config.dadac
     changes = {'disc.layers': settings.disc_layers, 'disc.act': 'relu', 'disc_reward': 'log'}
     super().__init__(rng, config.update(changes), settings.features, action)
     own = settings.disc_encoder == 'own'
-    self.encoder = Encoder(rng, config, shapes) if own else None
+    self.encoder = Encoder(rng, config, shapes, scaler) if own else None
     self.head = Head(rng, config, units)
     orthogonalize(rng, [self.head, self.mlp])
 
@@ -80,7 +81,9 @@ class DADAC(Stored):
   def _build(self, shapes: dict[str, tuple]) -> None:
     config, settings, action = self._config, self._settings, self._action
     rng = np.random.default_rng([config.seed, 1])
-    self.encoder, self.target_encoder = (Encoder(rng, config, shapes) for _ in range(2))
+    self.scaler = Scaler(shapes)
+    inputs = (config, shapes, self.scaler)
+    self.encoder, self.target_encoder = (Encoder(rng, *inputs) for _ in range(2))
     units = self.encoder.units
     if not units:
       raise UserError(
@@ -88,7 +91,7 @@ class DADAC(Stored):
       )
     self.actor = Actor(rng, config, units, action)
     self.critics, self.target_critics = (Critics(rng, config, units, action) for _ in range(2))
-    self.disc = FeatureDiscriminator(rng, config, shapes, units, action)
+    self.disc = FeatureDiscriminator(rng, *inputs, units, action)
     self.log_alpha = tfutils.variable(np.log(settings.alpha).astype(np.float32))
     self._online = [*self.encoder.variables, *self.critics.variables]
     self._slow = [*self.target_encoder.variables, *self.target_critics.variables]

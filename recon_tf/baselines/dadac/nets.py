@@ -12,8 +12,9 @@ LOG_STD = (-10.0, 2.0)
 class Encoder(tfutils.Module):
   """Frame stacks through convolutions, vectors through an MLP."""
 
-  def __init__(self, rng: np.random.Generator, config, shapes: dict[str, tuple]):
+  def __init__(self, rng: np.random.Generator, config, shapes: dict[str, tuple], scaler):
     settings, dtype = config.dadac, compute_type(config)
+    self._scaler = scaler
     self.images = nets.select(shapes, config.encoder.cnn_keys, 3)
     self.vectors = nets.select(shapes, config.encoder.mlp_keys, 1)
     self.units, self.convs, self.mlp = 0, [], None
@@ -44,7 +45,8 @@ class Encoder(tfutils.Module):
         x = tf.nn.relu(conv(x))
       outputs.append(tf.reshape(x, [-1, np.prod(x.shape[1:])]))
     if self.vectors:
-      outputs.append(self.mlp(tf.concat([obs[k] for k in self.vectors], -1)))
+      scaled = [self._scaler.scale(k, obs[k]) for k in self.vectors]
+      outputs.append(self.mlp(tf.concat(scaled, -1)))
     return tf.concat(outputs, -1)
 
 

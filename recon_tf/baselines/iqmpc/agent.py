@@ -12,6 +12,7 @@ from recon_tf.baselines.iqmpc.slices import cut_slices, slice_rows
 from recon_tf.common.errors import UserError
 from recon_tf.nn import tfutils
 from recon_tf.nn.checkpointable import Stored
+from recon_tf.nn.scaler import Scaler
 
 LARGE_ACTION = 20  # from this size on the planner takes two iterations more
 
@@ -37,6 +38,7 @@ class IQMPC(Stored):
 
   def _build(self, shapes: dict[str, tuple]) -> None:
     config, settings = self._config, self._settings
+    self.scaler = Scaler(shapes)
     self.model = LatentModel(np.random.default_rng([config.seed, 1]), config, shapes, self._action)
     self._context = settings.stack - 1 if self.model.images else 0
     needed = slice_rows(settings, self._context)
@@ -138,9 +140,8 @@ class IQMPC(Stored):
 
   def _join(self, data: dict) -> tf.Tensor:
     """All images or all vectors as one input."""
-    parts = [data[k] for k in self.model.keys]
-    parts = parts if self.model.images else [tf.cast(x, tf.float32) for x in parts]
-    return tf.concat(parts, -1)
+    scale = (lambda key, x: x) if self.model.images else self.scaler.scale
+    return tf.concat([scale(k, data[k]) for k in self.model.keys], -1)
 
   # Learning
 

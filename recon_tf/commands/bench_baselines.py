@@ -5,10 +5,10 @@ import statistics
 import tempfile
 from collections.abc import Callable
 
-import bench_train
 import numpy as np
 from gymnasium.spaces import Box
 
+from recon_tf.commands import bench_train
 from recon_tf.common import Config, Flags, cache
 from recon_tf.common.config import apply_presets
 

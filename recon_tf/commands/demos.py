@@ -1,4 +1,4 @@
-"""Command line of the demonstrations, for scripts/demos.py and `python -m recon_tf.demos`."""
+"""Makes, imports, checks and previews demonstrations."""
 
 from recon_tf import common, demos, envs
 from recon_tf.common.errors import UserError
@@ -60,7 +60,3 @@ def import_demos(config, own, kind: str) -> None:
   options |= {'image_key': own['image-key'], 'rescale': tuple(own.rescale) or None}
   convert = demos.import_minari if kind == 'import-minari' else demos.import_hdf5
   convert(own[kind], own.outdir, config.task, **options)
-
-
-if __name__ == '__main__':
-  common.run(main)

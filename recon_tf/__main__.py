@@ -1,0 +1,55 @@
+"""The command line: `recon-tf COMMAND ...`, and `python -m recon_tf COMMAND ...`."""
+
+import importlib
+import sys
+
+from recon_tf import __version__
+from recon_tf.common.errors import UserError, nearest, run
+
+# Texts stand here and not in the commands, so that help answers without importing any of them.
+COMMANDS = {
+  'train': 'train a policy: --configs maze cpu --task maze_umaze',
+  'demos': 'make, import, check and preview demonstrations',
+  'evaluate': 'run the policies of trained runs, calm or disturbed',
+  'diagnose': 'prediction gap, recoverability and acquisition gain of runs',
+  'report': 'a page of curves, tables and videos from a folder of runs',
+  'results': 'small copies of runs with tables and figures, to commit',
+  'reproduce': 'figures and tables of the paper, with the runs that they need',
+  'bench': 'measure speed and sizes: envs, train, params, baselines',
+  'train_expert': 'train the state-based expert of a DMC task',
+}
+
+
+def main() -> None:
+  """The console entry."""
+  name, arguments = (sys.argv[1:2] or ['--help'])[0], sys.argv[2:]
+  if name in ('-h', '--help', 'help'):
+    print(help_text())
+  elif name == '--version':
+    print(f'recon_tf {__version__}')
+  else:
+    sys.argv = [f'recon-tf {name}', *arguments]
+    start(name)
+
+
+def start(name: str) -> None:
+  """Runs one command with the flags in sys.argv; scripts/*.py enter here too."""
+  run(lambda: load(name).main())
+
+
+def load(name: str):
+  """The module of a command."""
+  if name not in COMMANDS:
+    hint = nearest(name, COMMANDS) or f' One of {", ".join(COMMANDS)}.'
+    raise UserError(f"There is no command '{name}'.{hint}")
+  return importlib.import_module(f'recon_tf.commands.{name}')
+
+
+def help_text() -> str:
+  lines = ['usage: recon-tf COMMAND [FLAGS ...]', '']
+  lines += [f'  {name:14}{text}' for name, text in COMMANDS.items()]
+  return '\n'.join([*lines, '', '`recon-tf COMMAND --help` lists the flags of a command.'])
+
+
+if __name__ == '__main__':
+  main()

@@ -1,0 +1,1 @@
+"""Measurements of trained runs: they write JSON and draw nothing."""

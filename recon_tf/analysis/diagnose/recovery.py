@@ -1,0 +1,226 @@
+"""Does the deployed policy come back? From displaced states, by how far off the way they are.
+
+Mazes: places in sight of the demonstrated way at several distances with a random velocity, and
+every free cell but the goal's. Other tasks: at a random time one constant random action is held
+for several decisions. The expert starts from the very same states (displaced.py).
+
+The score is a number from 0 to 1. Success counts after the displacement only; a return is what the
+remaining decisions bring, divided by what they bring the expert. It is averaged over the states
+from which the expert itself manages; kinds of displacement weigh the same, and cells on the way are
+no displacement. The number of the expert beside it is over all displaced states.
+"""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from recon_tf import envs
+from recon_tf.analysis.diagnose import displaced
+from recon_tf.analysis.diagnose.sending import send
+from recon_tf.analysis.runs import RunFolder
+from recon_tf.common import Milestones, UserError, load_checkpoint
+from recon_tf.envs.process import environment
+
+WORKERS = 6  # simulators side by side: the policy acts for all of them at once
+MANAGES = 0.5  # share of its usual return that the expert has to keep
+UNITS = {'distance': 'm off the way', 'cells': 'cells off the way', 'decisions': 'decisions'}
+BANDS = 4  # groups of equally many episodes, by distance to the expert's states
+
+
+def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = False) -> dict:
+  """Recovery of a loaded run, and with milestones of what it was on the way."""
+  run, agent = loaded.run, loaded.agent
+  plan = make_plan(run, episodes or displaced.EPISODES)
+  with simulators(loaded, min(workers or WORKERS, len(plan['jobs']))) as envs_:
+    cloud = Cloud.of(run, envs_[0].obs_space)
+    result = summarize(plan, send(agent, envs_, plan['jobs']), cloud)
+    curve = []
+    for step, weights in saved_weights(run) if milestones else ():
+      agent.restore_weights(weights)
+      found = summarize(plan, send(agent, envs_, plan['jobs']), cloud)
+      curve.append({'step': step, **{k: found[k] for k in ('score', 'scores', 'by_difficulty')}})
+  names = {'task': run.task, 'method': run.method, 'seed': run.seed, 'step': loaded.meta['step']}
+  if 'maze' in plan:
+    result['cells'] = cell_table(plan, result['episodes'])
+    result['maze'] = plan['maze']
+  return {**names, **result, **({'milestones': curve} if milestones else {})}
+
+
+def make_plan(run: RunFolder, episodes: int) -> dict:
+  """displaced.make_jobs in a process without TensorFlow."""
+  with tempfile.TemporaryDirectory() as folder:
+    out = pathlib.Path(folder) / 'jobs.json'
+    command = [sys.executable, '-m', displaced.__name__, str(run.path), str(out)]
+    command += ['--episodes', str(episodes)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+      *_, last = done.stderr.strip().splitlines() or ['']
+      raise UserError(last.removeprefix('error: ') or 'the expert could not be measured.')
+    return json.loads(out.read_text())
+
+
+@contextlib.contextmanager
+def simulators(loaded, number: int) -> Iterator[list]:
+  """The environment of the loaded run and more of them."""
+  run = loaded.run
+  more = [envs.Worker(run.task, run.config, run.seed, wait=False) for _ in range(number - 1)]
+  try:
+    yield [loaded.env, *more]
+  finally:
+    for worker in more:
+      worker.close()
+
+
+def saved_weights(run: RunFolder) -> Iterator[tuple[int, dict]]:
+  paths = Milestones(run.path / 'milestones', 0).paths()
+  if not paths:
+    raise UserError(f"'{run.path}' kept no milestones; train with keep_every above 0.")
+  for path in paths:
+    yield int(path.stem), load_checkpoint(path)[0]
+
+
+class Cloud:
+  """The expert's observed vectors, each entry divided by its deviation."""
+
+  def __init__(self, vectors: dict[str, np.ndarray]):
+    self._keys = sorted(vectors)
+    rows = self._join(vectors)
+    deviation = rows.std(0)
+    self._used = deviation > 1e-4  # an entry that never changes has no unit
+    self._scale = deviation[self._used]
+    self._tree = cKDTree(rows[:, self._used] / self._scale)
+
+  @classmethod
+  def of(cls, run: RunFolder, obs_space: dict) -> 'Cloud | None':
+    """None for tasks that show nothing but pictures, or demonstrations without these vectors."""
+    flags = ('reward', 'is_first', 'is_last', 'is_terminal')
+    names = [k for k in obs_space if not k.startswith('log_') and k not in flags]
+    keys = tuple(k for k in names if len(obs_space[k].shape) == 1)
+    try:
+      found = displaced.read_demonstrations(run, keys) if keys else []
+    except UserError:
+      return None
+    return cls({k: np.concatenate([x[k] for x in found]) for k in keys}) if found else None
+
+  def _join(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.asarray(vectors[k], float) for k in self._keys], -1)
+
+  def distance(self, obs: dict[str, np.ndarray]) -> float:
+    """To the nearest of the expert's states, as a root mean square over the entries."""
+    row = self._join(obs)[self._used] / self._scale
+    return float(self._tree.query(row)[0] / np.sqrt(max(len(row), 1)))
+
+
+def summarize(plan: dict, outcomes: list[dict | None], cloud: Cloud | None) -> dict:
+  """Scores by difficulty and by distance, and every episode."""
+  episodes = [
+    episode_row(plan, job, outcome, cloud)
+    for job, outcome in zip(plan['jobs'], outcomes, strict=True)
+    if outcome
+  ]
+  if not episodes:
+    raise UserError('every episode was over before the policy could be displaced.')
+  levels = sorted({(x['kind'], x['difficulty']) for x in episodes})
+  by_difficulty = []
+  for kind, difficulty in levels:
+    chosen = [x for x in episodes if (x['kind'], x['difficulty']) == (kind, difficulty)]
+    by_difficulty.append({'kind': kind, 'difficulty': difficulty, **group(plan, chosen)})
+  off = [x for x in episodes if x['kind'] != 'cells' or x['difficulty'] > 0]
+  scores = {kind: kind_score(plan, off, kind) for kind in sorted({x['kind'] for x in off})}
+  return {
+    'measure': plan['measure'],
+    'score': mean(scores.values()),
+    'expert': group(plan, off)['expert'],
+    'scores': scores,
+    'by_difficulty': by_difficulty,
+    'by_distance': by_distance(plan, episodes),
+    'lost': len(outcomes) - len(episodes),
+    'episodes': episodes,
+  }
+
+
+def episode_row(plan: dict, job: dict, outcome: dict, cloud: Cloud | None) -> dict:
+  """One episode's numbers; `value` is success, or the return per remaining decision."""
+  end = job['lead'] + len(job['actions'])
+  returned = outcome['return'] / (plan['length'] - end)
+  value = outcome['success'] if plan['measure'] == 'success' else returned
+  row = {k: job[k] for k in ('kind', 'difficulty', 'seed', 'cell', 'place', 'usual') if k in job}
+  distance = cloud.distance(outcome['obs']) if cloud else None
+  times = {'begin': end, 'end': outcome['steps']}
+  return {**row, 'value': value, 'expert': job['expert'], 'distance': distance, **times}
+
+
+def group(plan: dict, episodes: list[dict]) -> dict:
+  """Score and expert of some episodes, both from 0 to 1."""
+  value = mean(x['value'] for x in episodes)
+  expert = None if episodes[0]['expert'] is None else mean(x['expert'] for x in episodes)
+  if plan['measure'] == 'return' and expert is None:
+    value = share(value - plan['low'], plan['high'] - plan['low'])
+  elif plan['measure'] == 'return':
+    usual = mean(x['usual'] for x in episodes)
+    value, expert = share(value, expert), share(expert, usual)
+  return {'score': value, 'expert': expert, 'episodes': len(episodes)}
+
+
+def share(value: float, whole: float) -> float:
+  """Between 0 and 1; nothing of nothing is nothing."""
+  return float(np.clip(value / whole, 0, 1)) if whole > 0 else 0.0
+
+
+def mean(values) -> float | None:
+  values = [x for x in values if x is not None]
+  return float(np.mean(values)) if values else None
+
+
+def kind_score(plan: dict, episodes: list[dict], kind: str) -> float | None:
+  """Over the states from which the expert manages; None if there are none."""
+  chosen = [x for x in episodes if x['kind'] == kind and manages(plan, x)]
+  return group(plan, chosen)['score'] if chosen else None
+
+
+def manages(plan: dict, episode: dict) -> bool:
+  """Whether the expert comes back from there; without an expert every state counts."""
+  if episode['expert'] is None:
+    return True
+  whole = 1.0 if plan['measure'] == 'success' else episode['usual']
+  return episode['expert'] >= MANAGES * whole
+
+
+def by_distance(plan: dict, episodes: list[dict]) -> list[dict]:
+  """Groups of equally many episodes, nearest to the expert's states first."""
+  known = sorted((x for x in episodes if x['distance'] is not None), key=lambda x: x['distance'])
+  parts = [known[i * len(known) // BANDS : (i + 1) * len(known) // BANDS] for i in range(BANDS)]
+  edges = lambda part: {'low': part[0]['distance'], 'high': part[-1]['distance']}
+  return [{**edges(x), **group(plan, x)} for x in parts if x]
+
+
+def cell_table(plan: dict, episodes: list[dict]) -> list[dict]:
+  """Success per cell, and how many steps training spent there."""
+  found = {}
+  for episode in episodes:
+    if 'cell' in episode:
+      found.setdefault(tuple(episode['cell']), []).append(episode)
+  rows = []
+  for cell, chosen in found.items():
+    row = {'cell': list(cell), 'off': chosen[0]['difficulty'], **group(plan, chosen)}
+    rows.append({**row, **plan['visits'][f'{cell[0]},{cell[1]}']})
+  return rows
+
+
+def lines(result: dict) -> list[str]:
+  """The result as a table to print."""
+  show = lambda x: '–' if x is None else f'{x:.3f}'
+  text = [f'{"displaced by":>20}{"score":>8}{"expert":>8}{"episodes":>10}']
+  for x in result['by_difficulty']:
+    name = f'{x["difficulty"]:g} {UNITS[x["kind"]]}'
+    text.append(f'{name:>20}{show(x["score"]):>8}{show(x["expert"]):>8}{x["episodes"]:>10}')
+  for x in result.get('milestones', ()):
+    text.append(f'{"step " + str(x["step"]):>20}{show(x["score"]):>8}')
+  return [*text, f'{"recovery":>20}{show(result["score"]):>8}{show(result["expert"]):>8}']

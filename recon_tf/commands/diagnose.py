@@ -1,0 +1,107 @@
+"""Diagnoses runs: prediction gap, recoverability, acquisition gain; or the stages 1 to 5."""
+
+import argparse
+
+import numpy as np
+
+from recon_tf.analysis.runs import RunFolder
+from recon_tf.commands.each_run import add_runs, each_run, write
+from recon_tf.common import UserError, cache
+
+PARTS = ('gap', 'recoverability', 'acquisition')
+EXTRA = ('anchors',)  # only where asked for
+STAGES = ('1', '2', '3', '4', '5')
+
+
+def main() -> None:
+  cache.use_compilation_cache()
+  parser = argparse.ArgumentParser(description=__doc__)
+  add_runs(parser)
+  parser.add_argument(
+    '--what', nargs='+', choices=(*PARTS, *EXTRA), help='parts; all but anchors by default'
+  )
+  parser.add_argument(
+    '--stage', nargs='+', choices=(*STAGES, 'all'), help='stages of a run that does not learn'
+  )
+  parser.add_argument(
+    '--tube', type=float, default=0, help='recovered within this distance; 0: 0.1'
+  )
+  parser.add_argument(
+    '--anchors', nargs='+', default=[], metavar='FOLDER',
+    help='anchor episodes of runs that are compared, RUN/diagnose/anchors each',
+  )  # fmt: skip
+  parser.add_argument('--before', default='', help='one more, older state for the acquisition gain')
+  args = parser.parse_args()
+  if args.tube < 0:
+    raise UserError(f'--tube is {args.tube}; a distance above 0 is needed.')
+  each_run(args.runs, lambda run: diagnose_run(run, args))
+
+
+def diagnose_run(run: RunFolder, args: argparse.Namespace) -> dict:
+  """The parts that the run allows; what it does not is said, and an error only if none is left."""
+  from recon_tf.analysis.trained import trained
+
+  stages = STAGES if 'all' in (args.stage or ()) else args.stage or ()
+  parts = args.what or (() if stages else PARTS)
+  done, errors = {}, []
+  with trained(run) as loaded:
+    print(f'{run.path}: step {loaded.meta["step"]}', flush=True)
+    work = {x: lambda x=x: part(x, loaded, args) for x in parts}
+    work |= {f'stage {x}': lambda x=x: stage(x, loaded) for x in stages}
+    for name, function in work.items():
+      print(f'\n{name}', flush=True)
+      try:
+        done[name] = function()
+      except UserError as error:
+        errors.append(f'{name}: {error}')
+        print(f'  left out: {error}', flush=True)
+  if not done:
+    raise UserError(errors[0])
+  return done
+
+
+def part(name: str, loaded, args: argparse.Namespace) -> dict:
+  """One of PARTS or EXTRA: diagnose/NAME.json and a figure."""
+  from recon_tf.analysis import acquisition, gap, recoverability
+
+  folder = loaded.run.path / 'diagnose'
+  if name == 'gap':
+    result = gap.diagnose(loaded)
+    lines, draw = gap.lines(result), gap.draw
+  elif name == 'recoverability':
+    result = recoverability.diagnose(loaded, args.tube or recoverability.TUBE)
+    lines, draw = recoverability.lines(result), recoverability.draw
+  elif name == 'acquisition':
+    result = acquisition.diagnose(loaded, args.anchors, args.before)
+    lines, draw = acquisition.lines(result), None
+  else:
+    result = {'step': loaded.meta['step'], 'episodes': len(acquisition.ensure_anchors(loaded))}
+    lines, draw = [f'{result["episodes"]} episodes of the main policy'], None
+  print('\n'.join(f'  {x}' for x in lines))
+  write(folder / f'{name}.json', result)
+  if draw:
+    draw(result, folder)
+  return result
+
+
+def stage(number: str, loaded) -> dict:
+  """One of the five questions: diagnose/stage_N.json and its pictures."""
+  try:
+    from recon_tf.analysis.stages import STAGES as questions
+  except ImportError as error:
+    raise UserError('--stage: this version of recon_tf has no stages.') from error
+  folder = loaded.run.path / 'diagnose'
+  function = questions[number]
+  print(f'  {function.__doc__.splitlines()[0]}', flush=True)
+  result = function(loaded)
+  images = {k: v for k, v in result.items() if k.startswith('image/')}
+  numbers = {k: v for k, v in result.items() if k not in images}
+  for key, value in numbers.items():
+    print(f'  {key:24}{value:10.4f}' if isinstance(value, float) else f'  {key:24}{value!s:>10}')
+  finite = lambda x: None if isinstance(x, float) and not np.isfinite(x) else x
+  write(folder / f'stage_{number}.json', {k: finite(v) for k, v in numbers.items()})
+  for key, value in images.items():
+    import imageio
+
+    imageio.imwrite(folder / f'stage_{number}_{key.removeprefix("image/")}.png', value)
+  return numbers

@@ -1,0 +1,139 @@
+"""Makes figures and tables of the paper: the runs and diagnoses that are missing, then drawing.
+
+All further flags, such as --task, --steps or --logdir, go to every train.py.
+"""
+
+import argparse
+import pathlib
+import signal
+import sys
+
+from recon_tf import demos
+from recon_tf.analysis import reproduction
+from recon_tf.analysis.registry import FIGURES, Figure
+from recon_tf.analysis.reproduction import Plan
+from recon_tf.analysis.runs import open_run
+from recon_tf.common import UserError
+from recon_tf.common.jobs import Failure, run_jobs
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+  parser.add_argument('--figure', nargs='+', default=[], help='numbers in the paper, or names')
+  parser.add_argument('--table', nargs='+', default=[], help='numbers in the paper, or names')
+  parser.add_argument('--configs', nargs='+', default=[], help='suites and sizes, as of train.py')
+  parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
+  parser.add_argument('--workers', type=int, default=1, help='processes side by side')
+  parser.add_argument('--out', default='', help='where to draw; LOGDIR/reproduce if not given')
+  parser.add_argument('--list', action='store_true', help='print what there is')
+  parser.add_argument('--dry', action='store_true', help='print what is missing, run nothing')
+  args, flags = parser.parse_known_args()
+  if args.list:
+    print('\n'.join(describe(*x) for x in FIGURES.items()))
+    return
+  if args.workers < 1:
+    raise UserError(f'--workers is {args.workers}; at least 1 is needed.')
+  figures = reproduction.find_figures('figure', args.figure)
+  figures |= reproduction.find_figures('table', args.table)
+  if not figures:
+    raise UserError('name a --figure or a --table; --list shows what there is.')
+  plans = reproduction.plan_runs(figures, args.configs, args.seeds, flags)
+  signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended too
+  usable, failures = show_runs(plans)
+  if args.dry:
+    show_missing(usable)
+  else:
+    failures += make(usable, args.workers)
+    out = pathlib.Path(args.out or pathlib.Path(plans[0].config.logdir) / 'reproduce')
+    failures += draw(figures, usable, out)
+  report(failures)
+
+
+def describe(name: str, figure: Figure) -> str:
+  """An entry of --list."""
+  kind, number = reproduction.kind_of(figure), reproduction.number_of(figure)
+  title = f'--{kind} {name}'.ljust(26) + f'{kind} {number}, {figure.label}: {figure.title}'
+  parts = {'methods': figure.methods, 'tasks': figure.tasks}
+  parts['needs'] = [' '.join(x) for x in figure.commands]
+  return '\n'.join([title, *(f'  {k:8}{", ".join(v)}' for k, v in parts.items() if v)])
+
+
+def show_runs(plans: list[Plan]) -> tuple[list[Plan], list[Failure]]:
+  """Prints the state of every run; those whose folder holds something else are left out."""
+  usable, failures = [], []
+  for plan in plans:
+    try:
+      state = plan.state
+      if state != 'missing':
+        open_run(plan.folder)  # refuses configs of other versions
+      print(f'{state:12}{plan.folder}', flush=True)
+      usable.append(plan)
+      if reproduction.without_milestones(plan):
+        why = 'has no milestones (--keep_every); for its gain train it anew with another --logdir.'
+        failures.append(Failure(plan.name, f"'{plan.folder}' {why}"))
+    except UserError as error:
+      print(f'{"unusable":12}{plan.folder}', flush=True)
+      failures.append(Failure(plan.name, str(error)))
+  return usable, failures
+
+
+def show_missing(plans: list[Plan]) -> None:
+  """The commands that would be run, in their order."""
+  jobs = [reproduction.training(x) for x in plans if x.state != 'finished']
+  jobs += [job for x in plans for job in reproduction.diagnoses(x)]
+  jobs += [job for x in plans for job in reproduction.comparisons(x, plans)]
+  print('\n'.join(['', *(x.command for x in jobs)] if jobs else ['\nNothing is missing.']))
+
+
+def make(plans: list[Plan], workers: int) -> list[Failure]:
+  """Runs what is missing; what fails is returned, and nothing is asked of it any more."""
+  missing = [x for x in plans if x.state != 'finished']
+  if workers > 1:
+    make_demonstrations(missing)
+  failures = run_jobs([reproduction.training(x) for x in missing], workers)
+  done = [x for x in plans if x.state == 'finished']
+  failures += run_jobs([job for x in done for job in reproduction.diagnoses(x)], workers)
+  return failures + compare(done, workers)
+
+
+def compare(plans: list[Plan], workers: int) -> list[Failure]:
+  """What needs the diagnoses of other runs."""
+  ready = [x for x in plans if not reproduction.missing_output(x, reproduction.ANCHORS)]
+  return run_jobs([job for x in ready for job in reproduction.comparisons(x, ready)], workers)
+
+
+def make_demonstrations(plans: list[Plan]) -> None:
+  """Before runs that would otherwise all make the same ones at the same time."""
+  for config in [x.config for x in plans if not x.config.demos]:
+    folder = demos.demo_folder('demos', config.task, config)
+    try:
+      demos.ensure_demos(config.task, config.demo_episodes, folder, config)
+    except UserError as error:
+      print(f'{config.task}: {error}', file=sys.stderr)  # its runs will fail and say so
+
+
+def draw(figures: dict[str, Figure], plans: list[Plan], out: pathlib.Path) -> list[Failure]:
+  """Draws every figure from its own runs, unfinished ones too."""
+  failures = []
+  for name, figure in figures.items():
+    chosen = [x for x in plans if name in x.figures and x.state != 'missing']
+    try:
+      if not chosen:
+        raise UserError('there is no run to draw it from.')
+      (out / name).mkdir(parents=True, exist_ok=True)
+      for path in figure.draw([open_run(x.folder) for x in chosen], out / name).values():
+        print(f'{path} written.', flush=True)
+    except UserError as error:
+      failures.append(Failure(f'draw {name}', str(error)))
+    except OSError as error:
+      raise UserError(f"Cannot write to '{out}': {error.strerror}; set --out.") from error
+  return failures
+
+
+def report(failures: list[Failure]) -> None:
+  """Says at the end what failed, so that it is not lost among the rest."""
+  for failure in failures:
+    print(f'failed: {failure}', file=sys.stderr)
+  if failures:
+    number = 'one part' if len(failures) == 1 else f'{len(failures)} parts'
+    raise UserError(f'{number} failed, see above; the same command goes on with what is missing.')

@@ -1,0 +1,55 @@
+"""The command line as a whole: help at once, every command found, and bad names refused."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from recon_tf import __version__
+from recon_tf.__main__ import COMMANDS, load
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def recon(*args, cwd=None):
+  env = {'PYTHONPATH': str(ROOT), 'PATH': '/usr/bin:/bin', 'MUJOCO_GL': 'egl'}
+  command = [sys.executable, '-X', 'importtime', '-m', 'recon_tf', *map(str, args)]
+  return subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=cwd)
+
+
+def imported(result) -> set[str]:
+  lines = [x for x in result.stderr.splitlines() if x.startswith('import time:')]
+  return {x.rpartition('|')[2].strip().split('.')[0] for x in lines}
+
+
+@pytest.mark.parametrize('flags', [(), ('--help',), ('--version',)])
+def test_help_imports_nothing_heavy(tmp_path, flags):
+  result = recon(*flags, cwd=tmp_path)
+  assert result.returncode == 0
+  assert not {'tensorflow', 'mujoco', 'gymnasium', 'matplotlib'} & imported(result)
+  if '--version' in flags:
+    assert result.stdout == f'recon_tf {__version__}\n'
+  else:
+    assert all(f'\n  {name} ' in result.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize('name', COMMANDS)
+def test_every_command_answers_help_without_tensorflow(tmp_path, name):
+  result = recon(name, '--help', cwd=tmp_path)
+  assert result.returncode == 0, result.stderr[-500:]
+  assert result.stdout.startswith(f'usage: recon-tf {name} ')
+  assert 'tensorflow' not in imported(result)
+
+
+def test_unknown_command_is_one_sentence(tmp_path):
+  result = recon('trian', cwd=tmp_path)
+  assert result.returncode == 1
+  errors = [x for x in result.stderr.splitlines() if not x.startswith('import time:')]
+  assert errors == ["error: There is no command 'trian'. Did you mean 'train'?"]
+
+
+def test_every_script_is_a_door_to_a_command():
+  doors = {x.stem for x in (ROOT / 'scripts').glob('*.py')} - {'check_gl', 'faults'}
+  assert doors <= set(COMMANDS)
+  assert all(callable(load(name).main) for name in ('train', 'demos', 'report'))
