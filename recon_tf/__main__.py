@@ -14,6 +14,7 @@ COMMANDS = {
   'diagnose': 'prediction gap, recoverability and acquisition gain of runs',
   'report': 'a page of curves, tables and videos from a folder of runs',
   'results': 'small copies of runs with tables and figures, to commit',
+  'sweep': 'many runs at once: seeds, tasks, methods and a grid of settings, also on a cluster',
   'reproduce': 'figures and tables of the paper, with the runs that they need',
   'bench': 'measure speed and sizes: envs, train, params, baselines',
   'train_expert': 'train the state-based expert of a DMC task',
