@@ -16,7 +16,7 @@ COMMANDS = {
   'results': 'small copies of runs with tables and figures, to commit',
   'sweep': 'many runs at once: seeds, tasks, methods and a grid of settings, also on a cluster',
   'reproduce': 'figures and tables of the paper, with the runs that they need',
-  'bench': 'measure speed and sizes: envs, train, params, baselines',
+  'bench': 'measure speed and sizes: envs, train, params, gpu-plan, baselines',
   'train_expert': 'train the state-based expert of a DMC task',
 }
 

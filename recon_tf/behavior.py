@@ -91,7 +91,8 @@ class ActorCritic(tfutils.Module):
   def _pieces(self, rows: dict[str, tf.Tensor]) -> int:
     """How many pieces of the starts keep to the limit; rows are [horizon, starts, ...]."""
     horizon, starts = rows['action'].shape[:2]
-    return microbatch.count_pieces(starts, horizon, self._config.piece)
+    limit = microbatch.rows_at_once(self._config.piece, imagined_floats(self._config))
+    return microbatch.count_pieces(starts, horizon, limit)
 
   def clone(self, expert: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> Metrics:
     """One update on the expert's actions alone."""
@@ -237,6 +238,14 @@ class ActorCritic(tfutils.Module):
   @property
   def _slow_variables(self) -> list[tf.Variable]:
     return [x for critic in self.slow for x in critic.variables]
+
+
+def imagined_floats(config) -> int:
+  """Activations of one imagined state: recurrence, all heads, actor, critics and their target."""
+  rssm = config.rssm
+  heads = rssm.ensemble * (rssm.hidden + rssm.stoch)
+  networks = sum(config.actor.layers) + 3 * sum(config.critic.layers) + 2 * sum(config.disc.layers)
+  return heads + networks + 2 * rssm.hidden + 4 * rssm.deter + 4 * rssm.stoch
 
 
 def lambda_return(reward, value, discount, bootstrap, lambda_: float) -> tf.Tensor:

@@ -31,6 +31,7 @@ def connected(settings: Settings, logdir: pathlib.Path) -> Iterator[None]:
 
 def import_ray():
   os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
+  os.environ.setdefault('RAY_worker_niceness', '0')  # Ray's 15 would let all else go first
   try:
     import ray
   except ImportError:

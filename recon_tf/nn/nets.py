@@ -219,7 +219,7 @@ class Encoder(Module):
     self._vectors = select(shapes, mlp_keys, 1)
     self._scaler = scaler
     self._act = CONV_ACTS[act]
-    self.units = 0
+    self.units = self.activations = 0
     self.convs, self.mlp = [], None
     if self._images:
       size = next(iter(self._images.values()))[0]
@@ -227,6 +227,7 @@ class Encoder(Module):
       for i, kernel in enumerate(cnn_kernels):
         self.convs.append(Conv(rng, channels, cnn_depth * 2**i, kernel, dtype=dtype))
         channels, size = cnn_depth * 2**i, (size - kernel) // 2 + 1
+        self.activations += size * size * channels
       if size < 1:
         raise UserError(f'encoder.cnn_kernels: images are too small for {list(cnn_kernels)}.')
       self.units += size * size * channels
@@ -234,6 +235,7 @@ class Encoder(Module):
       inputs = sum(x[0] for x in self._vectors.values())
       self.mlp = MLP(rng, inputs, mlp_layers, act, dtype=dtype)
       self.units += mlp_layers[-1]
+      self.activations += sum(mlp_layers)
 
   @property
   def keys(self) -> list[str]:
@@ -264,19 +266,21 @@ class Decoder(Module):
     self._images = select(shapes, cnn_keys, 3)
     self._vectors = select(shapes, mlp_keys, 1)
     self._act = CONV_ACTS[act]
-    self.deconvs, self.mlp = [], None
+    self.deconvs, self.mlp, self.activations = [], None, 0
     if self._images:
       depths = [cnn_depth * 2**i for i in reversed(range(len(cnn_kernels) - 1))]
-      channels = 32 * cnn_depth
+      channels, size = 32 * cnn_depth, 1
       self.dense = Linear(rng, inputs, channels, dtype=dtype)
       depths.append(sum(x[-1] for x in self._images.values()))
       for units, kernel in zip(depths, cnn_kernels, strict=True):
         self.deconvs.append(Conv(rng, channels, units, kernel, transpose=True, dtype=dtype))
-        channels = units
+        channels, size = units, 2 * (size - 1) + kernel
+        self.activations += size * size * channels
       check_size(self._images, cnn_kernels)
     if self._vectors:
       units = sum(x[0] for x in self._vectors.values())
       self.mlp = MLP(rng, inputs, mlp_layers, act, units, dtype=dtype)
+      self.activations += sum(mlp_layers) + units
 
   @property
   def keys(self) -> list[str]:

@@ -30,7 +30,8 @@ def cluster():
   """A head that takes no runs, and two nodes with room for one each."""
   from ray.cluster_utils import Cluster
 
-  os.environ['PYTHONPATH'] = str(ROOT)  # nodes start their workers with it
+  # Nodes start their workers with these.
+  os.environ.update(PYTHONPATH=str(ROOT), RAY_worker_niceness='0')
   cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 0})
   nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
   yield cluster, nodes
