@@ -8,6 +8,7 @@ from recon_tf.common.errors import UserError, nearest, run
 
 # Texts stand here and not in the commands, so that help answers without importing any of them.
 COMMANDS = {
+  'check': 'what a training would learn from what, before it starts',
   'train': 'train a policy: --configs maze cpu --task maze_umaze',
   'demos': 'make, import, check and preview demonstrations',
   'evaluate': 'run the policies of trained runs, calm or disturbed',
@@ -17,6 +18,10 @@ COMMANDS = {
   'sweep': 'many runs at once: seeds, tasks, methods and a grid of settings, also on a cluster',
   'reproduce': 'figures and tables of the paper, with the runs that they need',
   'bench': 'measure speed and sizes: envs, train, params, gpu-plan, baselines',
+  'export': 'the policy of a run as SavedModel and TFLite, with a card',
+  'play': 'a video of a policy at work',
+  'gallery': 'the trained policies that come with recon_tf',
+  'faults': 'kills, damaged files and bad input against training runs',
   'train_expert': 'train the state-based expert of a DMC task',
 }
 

@@ -6,6 +6,7 @@ import tensorflow as tf
 from recon_tf import explorer as exploration
 from recon_tf.behavior import ActorCritic
 from recon_tf.common.errors import UserError
+from recon_tf.common.schedule import optimizer_options
 from recon_tf.discriminator import Discriminator
 from recon_tf.nn import tfutils
 from recon_tf.nn.checkpointable import Stored
@@ -46,9 +47,9 @@ class Agent(Stored):
     if config.explorer.enabled:
       settings = config.explorer
       self.explorer = ActorCritic(rng, config, settings, 'explorer', units, self._action)
-    optimizer = tfutils.Optimizer
-    self.model_opt = optimizer('model/model', self.world_model.variables, **config.model_opt)
-    self.disc_opt = optimizer('disc/disc', self.disc.variables, **config.disc_opt)
+    optimizer, options = tfutils.Optimizer, lambda key: optimizer_options(config, key)
+    self.model_opt = optimizer('model/model', self.world_model.variables, **options('model_opt'))
+    self.disc_opt = optimizer('disc/disc', self.disc.variables, **options('disc_opt'))
     counter = lambda: tfutils.variable(np.zeros((), np.int32), trainable=False)
     self.updates, self.acts = counter(), counter()
     self.delta = tfutils.variable(np.full((), np.nan, np.float32), trainable=False)
@@ -72,6 +73,7 @@ class Agent(Stored):
     self._believe_step = nested(self._believe, model_jit)
     self._train = wrap(self._update, None)
     self._clone = wrap(self._clone_update, None)
+    self._watch = wrap(self._watch_update, None)
     self._act = {}
     self._open_loop = wrap(self._predict, None)
 
@@ -131,7 +133,9 @@ class Agent(Stored):
 
   def train(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
     """One joint update on a replay batch and an expert batch, [batch, time, ...] each."""
-    return self._run(self._train, data, expert)
+    done = int(self.updates.numpy()) >= self._config.pretrain + self._config.pretrain_bc
+    frozen = done and self._config.behavior == 'frozen'
+    return self._run(self._watch if frozen else self._train, data, expert)
 
   def clone(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
     """One update of BC pretraining: both actors on expert actions, in the beliefs of the model."""
@@ -166,6 +170,12 @@ class Agent(Stored):
     elif self._config.behavior == 'bc':
       metrics.update(self._clone_step(expert, states))
     return metrics
+
+  def _watch_update(self, data, expert, seed):
+    """A frozen policy reads the model, so the model learns nothing online: its fit is logged."""
+    noise = self._draw_model(data, expert, tfutils.Seeds(seed))
+    loss, _, metrics = self.world_model.loss(self._model_data(data, expert), noise['trained'])
+    return {**metrics, 'model/model_loss': loss}
 
   def _clone_update(self, data, expert, seed):
     """The model is left as it is, which makes this many times cheaper than a joint update."""
@@ -210,16 +220,21 @@ class Agent(Stored):
       noise['disc']['explorer'] = self.disc.draw([config.horizon, starts], seeds)
     return noise
 
+  def _model_data(self, data, expert):
+    """What the model is trained on; sequences of the demonstrations come last."""
+    if self._config.expert_mix != 'concat':
+      return data
+    return {k: tf.concat([data[k], expert[k]], 0) for k in data}
+
   def _train_model(self, data, expert, noise):
     """Updates the world model; returns the posteriors that it found on the way."""
-    both = self._config.expert_mix == 'concat'
-    trained = {k: tf.concat([data[k], expert[k]], 0) for k in data} if both else data
+    trained = self._model_data(data, expert)
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch(self.world_model.variables)
       loss, post, metrics = self.world_model.loss(trained, noise['trained'])
     metrics.update(self.model_opt.step(tape, loss))
     post = {k: tf.stop_gradient(post[k]) for k in ('deter', 'stoch')}
-    if not both:
+    if trained is data:
       own = self._believe(expert, noise['expert'])
       post = {k: tf.concat([post[k], own[k]], 0) for k in post}
     amount = data['action'].shape[0]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from recon_tf.common.schedule import optimizer_options
 from recon_tf.discriminator import masked_mean
 from recon_tf.nn import dists, microbatch, nets, tfutils
 
@@ -27,8 +28,9 @@ class ActorCritic(tfutils.Module):
     self.slow = [critic(), critic()]
     for slow, fast in zip(self._slow_variables, self._fast_variables, strict=True):
       slow.assign(fast)
-    self.actor_opt = tfutils.Optimizer(f'{name}/actor', self.actor.variables, **config.actor_opt)
-    self.critic_opt = tfutils.Optimizer(f'{name}/critic', self._fast_variables, **config.critic_opt)
+    optimizer, options = tfutils.Optimizer, lambda key: optimizer_options(config, key)
+    self.actor_opt = optimizer(f'{name}/actor', self.actor.variables, **options('actor_opt'))
+    self.critic_opt = optimizer(f'{name}/critic', self._fast_variables, **options('critic_opt'))
     self.updates = tfutils.variable(np.zeros((), np.int32), trainable=False)
 
   @property

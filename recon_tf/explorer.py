@@ -23,7 +23,7 @@ def recovery_gate(
   """
   scores = []
   horizon = 0 if settings.kind == 'terminal' else settings.horizon
-  first = max(horizon - settings.tail + 1, 0) if horizon else 0
+  first = max(horizon - settings.tail + 1, 1) if horizon else 0  # h = 0 is the end state itself
   for h in range(horizon + 1):
     feature = rssm.features(state)
     action = policy(feature).mode()
@@ -91,8 +91,10 @@ def sample_windows(
 class Collector:
   """Chooses for every environment and step which policy acts; call it with is_first flags."""
 
-  def __init__(self, amount: int, length: int, settings, seed: int):
+  def __init__(self, amount: int, length: int, settings, seed: int, full: int = 0):
+    """Full are the decisions of the task's own episodes, which windows.full may overrule."""
     self._length, self._settings, self._seed = length, settings, seed
+    self._full = settings.full or full or length
     self._masks = np.zeros((amount, length), bool)
     self._steps = np.zeros(amount, int)
     self.episodes = 0
@@ -113,5 +115,5 @@ class Collector:
     if settings.collector == 'none':
       return np.zeros(self._length, bool)
     return sample_windows(
-      self._length, settings.strata, settings.length, rng, settings.place, settings.full
+      self._length, settings.strata, settings.length, rng, settings.place, self._full
     )

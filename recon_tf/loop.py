@@ -1,8 +1,9 @@
 """The one training loop: demonstrations, pretraining, interaction, evaluation, checkpoints."""
 
-import json
+import contextlib
 import os
 import pathlib
+import signal
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from recon_tf import demos, envs
+from recon_tf.check import check_training, total_updates
 from recon_tf.common import (
   Checkpoint,
   Config,
@@ -24,12 +26,25 @@ from recon_tf.common import (
   TerminalOutput,
   UserError,
 )
-from recon_tf.common.episodes import load_folder
+from recon_tf.common.cache import use_cache_in_process
+from recon_tf.common.checkpoint import read_meta
+from recon_tf.common.episodes import Episode, fingerprint, load_folder
+from recon_tf.common.errors import Interrupted, postponed
+from recon_tf.common.files import read_lines, remove_temporary, sole_writer, write_json
 from recon_tf.common.folders import check_settings, finished, run_folder
+from recon_tf.common.schedule import online_updates
+from recon_tf.common.spaces import record_spaces, space_of
 from recon_tf.common.versions import record_meta
+from recon_tf.common.wandb_output import WandbOutput
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
 from recon_tf.make_agent import make_agent, sequences
+from recon_tf.offline import Recorded
+
+CONTEXT = 5  # steps that Agent.report shows to the model before it predicts
+
+# What a checkpoint says besides the agent; older ones lack the optional fields.
+FIELDS = {'step': int, 'driver_episodes': int, 'collector_episodes': int, 'replay_position': int}
 
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
 ESSENTIALS = (
@@ -49,14 +64,33 @@ def train(config: Config) -> dict:
   if result:
     print(f'{folder} is finished already.')
     return result
+  if config.jit and not config.eager:
+    use_cache_in_process()
   prepare_tensorflow(config)
   run = Run(config, folder)
   try:
     run.pretrain()
+    if config.offline:
+      return {'step': 0}
     run.interact()
     return run.finish()
+  except KeyboardInterrupt as error:
+    number = getattr(error, 'number', signal.SIGINT)
+    raise Interrupted(number, run.describe_stop()) from None
   finally:
     run.close()
+
+
+def check(config: Config) -> str:
+  """What training would say first; raises what it would refuse."""
+  worker = None if config.offline else envs.Worker(config.task, config, config.seed)
+  try:
+    expert = load_demos(config).contents()
+    env = worker or Recorded(config.task, expert, config.demos)
+    return check_training(config, env, expert)
+  finally:
+    if worker:
+      worker.close()
 
 
 class Run:
@@ -64,12 +98,21 @@ class Run:
 
   def __init__(self, config: Config, folder: pathlib.Path):
     self.config, self.folder, self.started = config, folder, time.time()
-    self.envs, self.eval_envs = self._make_envs(config.env.workers), []
+    self.envs, self.eval_envs = self._make_envs(0 if config.offline else config.env.workers), []
+    self._lock = contextlib.ExitStack()
     try:
-      self.envs[0].ready()  # a wrong task ends here, before anything is written
+      for env in self.envs[:1]:
+        env.ready()  # a wrong task ends here, before anything is written
+      self._lock.enter_context(sole_writer(folder, wait=False))
       self.expert = load_demos(config)
+      self.demos = fingerprint(self.expert.contents())
+      self.envs = self.envs or [Recorded(config.task, self.expert.contents(), config.demos)]
+      if config.agent == 'iqmpc' and not config.iqmpc.episode:
+        # Saved with the run, so that whoever loads it has the same discount.
+        self.config = config = config.update({'iqmpc.episode': self.envs[0].length})
+      print(check_training(config, self.envs[0], self.expert.contents()), flush=True)
       prepare_folder(config, folder)
-      record_meta(folder)
+      record_spaces(folder, space_of(self.envs[0]))
       self._build()
     except BaseException:
       self.close()
@@ -83,35 +126,72 @@ class Run:
   def _build(self) -> None:
     config, folder = self.config, self.folder
     self.step = Counter()
+    self.checkpoint = Checkpoint(folder / 'checkpoints', config.keep, FIELDS)
+    arrays, meta = self.checkpoint.load() or (None, None)
+    if meta is None:
+      check_fresh(folder)
+    else:
+      self._check_demos(meta)
+    record_meta(folder)
     self.agent = make_agent(config, self.envs[0].obs_space, self.envs[0].act_space)
     self.replay = Replay(
-      folder / 'train_episodes', config.replay.capacity, config.replay.memory, config.seed
+      folder / 'train_episodes',
+      config.replay.capacity,
+      config.replay.memory,
+      config.seed,
+      until=0 if meta is None else meta['replay_position'],
+      hold=True,
+      spec=episode_spec(self.envs[0]),
     )
-    self.checkpoint = Checkpoint(folder / 'checkpoints', config.keep)
+    self._firsts = {}  # number of a checkpoint -> the oldest episode that it needs
     self.milestones = Milestones(folder / 'milestones', config.keep_every)
     self.should_eval = Every(config.eval_every)
     self.should_video = Every(config.video_every)
-    length = self.envs[0].length
-    self.collector = Collector(len(self.envs), length, config.windows, config.seed)
+    args = (self.envs[0].length, config.windows, config.seed, self.envs[0].full)
+    self.collector = Collector(len(self.envs), *args)
     self.driver = Driver(self.envs, config.seed)
     self.driver.on_step(self._on_step)
     self.driver.on_episode(self._on_episode)
     self.driver.on_drop(self._on_drop)
-    resumed = self._restore()
-    if resumed is None:
+    if meta is None:
       self.agent.scaler.fit(self.expert.contents())
+    else:
+      self._restore(arrays, meta)
     self.milestones.forget_after(self.step)
-    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}')]
-    outputs.append(JSONLOutput(folder, -1 if resumed is None else resumed))
-    outputs.append(TensorBoardOutput(folder, ESSENTIALS))
-    self.logger = Logger(self.step, outputs)
-    if resumed is None:
-      self.logger.hyperparameters(config.flat)
+    self._make_logger(meta)
     self._histograms, self._pending = {}, []
+
+  def _make_logger(self, meta: dict | None) -> None:
+    config, before = self.config, meta or {'step': -1}
+    self.metrics = JSONLOutput(self.folder, before['step'], before.get('metrics_lines'))
+    work = lambda: (int(self.agent.updates.numpy()), total_updates(config))
+    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}', work)]
+    outputs += [self.metrics, TensorBoardOutput(self.folder, ESSENTIALS)]
+    if config.wandb:
+      outputs.append(WandbOutput(config.wandb, self.folder, config))
+    self.logger = Logger(self.step, outputs)
+    self.logger.pending = before.get('pending', {})
+    if meta is None:
+      self.logger.hyperparameters(config.flat)
 
   def close(self) -> None:
     for env in [*self.envs, *self.eval_envs]:
       env.close()
+    for part in ('replay', 'expert', 'logger'):
+      if hasattr(self, part):
+        getattr(self, part).close()
+    self._lock.close()
+
+  def describe_stop(self) -> str:
+    """What to say after a signal."""
+    paths = self.checkpoint.paths()
+    if not paths:
+      return f"Stopped before the first checkpoint in '{self.folder}'."
+    saved = read_meta(paths[-1])
+    return (
+      f'Stopped at step {int(self.step)}; the state of step {saved["step"]} is saved in '
+      f"'{self.folder}', and the same command goes on from there."
+    )
 
   # Phases
 
@@ -128,28 +208,41 @@ class Run:
     if done >= until:
       return
     # Closed in any case, so that an error has a line of its own.
-    with tqdm(total=until - done, desc=name, unit='update', mininterval=1) as bar:
-      while done < until:
+    show = tqdm(total=until - done, desc=name, unit='update', mininterval=1)
+    with postponed() as stopping, show as bar:
+      while done < until and not stopping():
         if done == 0:
           bar.write('Compiling the update (once) ...')
         self._update(update, self.expert)
         done = int(self.agent.updates.numpy())
         bar.update()
-        if done % 200 == 0 or done == until:
+        if done % 200 == 0 and done < until:
           self._save()
-    self._write()
+      if done == until:
+        self._write()
+      self._save()
 
   def interact(self) -> None:
-    """Whole episodes until the budget is spent; between them nothing is in the air."""
-    self._evaluate_if_due()
-    if self.step == 0:  # a resumed run may count steps that it has not learned from yet
-      self._keep_milestone()
+    """Whole episodes until the budget is spent; a checkpoint between them is complete.
+
+    A killed run goes on from its checkpoint and does everything after it once more, to the bit:
+    metrics are cut back to it, and an episode that was stored since is learned from, not made.
+    """
+    self._after_round()
     while self.step < self.config.steps:
-      self.driver(self._policy, len(self.envs))
+      stored = self.replay.peek() if len(self.envs) == 1 else None
+      if stored is None:
+        self.driver(self._policy, len(self.envs))
+      else:
+        self._repeat(stored)
       self._write()
-      self._evaluate_if_due()
-      self._keep_milestone()
       self._save()
+      self._after_round()
+
+  def _after_round(self) -> None:
+    if self._evaluate_if_due():
+      self._save()
+    self._keep_milestone()
 
   def finish(self) -> dict:
     """The last policy in many episodes: eval/final.json is the result of the run."""
@@ -171,18 +264,32 @@ class Run:
     if transition['is_last']:
       self._collect()  # no episode is stored after a loss that is not finite
     self.replay.add_step(transition, index)
-    if transition['is_first']:
-      return
+    if not transition['is_first']:
+      self._learn()
+
+  def _learn(self) -> None:
+    """Another step is done: makes the updates that are due by then."""
     self.step.increment()
     while self._updates_due():
       self._update(self.agent.train, self.replay)
 
+  def _repeat(self, episode: Episode) -> None:
+    """What the driver would do, with an episode that a killed process stored as its last act."""
+    self.driver.episodes += 1
+    self.collector.episodes += 1
+    steps = len(episode['action']) - 1
+    self.agent.acts.assign_add(steps)  # the policy drew a seed for each
+    for number in range(1, steps + 1):
+      if number == steps:
+        self.replay.admit()
+      self._learn()
+    self._on_episode(episode, 0)
+
   def _updates_due(self) -> bool:
-    """Counted from the start, so that a resumed run catches up instead of losing updates."""
+    """Counted from the start, whatever the lengths of the episodes are."""
     config = self.config
     online = int(self.agent.updates.numpy()) - config.pretrain - config.pretrain_bc
-    rounds = (int(self.step) - config.prefill) // config.train_every
-    return self.replay.episodes > 0 and online < rounds * config.train_steps
+    return self.replay.episodes > 0 and online < online_updates(config, int(self.step))
 
   def _update(self, update, replay) -> None:
     """One update; the next batches load in the background meanwhile."""
@@ -241,16 +348,19 @@ class Run:
     self.logger.scalar('time/minutes', (time.time() - self.started) / 60)
     self.logger.write()
 
-  def _evaluate_if_due(self) -> None:
+  def _evaluate_if_due(self) -> bool:
     if not self.should_eval(self.step):
-      return
+      return False
     video = self.should_video(self.step)
     self._evaluate(self.config.eval_episodes, f'{int(self.step):09d}', video)
     if video:
-      batch = self.expert.sample(6, self.config.replay.length, (2, int(self.step)))
+      # Long enough for the steps that the model sees before it predicts.
+      length = max(2 * CONTEXT, self.config.replay.length)
+      batch = self.expert.sample(6, length, (2, int(self.step)))
       for key, frames in self.agent.report(batch).items():
         self.logger.video(key, frames, 10)
       self.logger.write()
+    return True
 
   def _evaluate(self, episodes: int, name: str, video: bool = False) -> dict:
     if not self.eval_envs:
@@ -277,31 +387,48 @@ class Run:
       'replay_position': self.replay.position,
       'eval_last': self.should_eval.last,
       'video_last': self.should_video.last,
+      'demos': self.demos,
+      'replay_episodes': self.replay.episodes,
+      'metrics_lines': self.metrics.sync(),
+      'pending': self.logger.pending,
     }
     # Pretraining moves only the updates.
     number = int(self.step) + int(self.agent.updates.numpy())
+    self._firsts[number] = self.replay.first
+    for old in sorted(self._firsts)[: -self.checkpoint.keep]:
+      del self._firsts[old]
+    meta['replay_firsts'] = list(self._firsts.items())
     self.checkpoint.save(number, self.agent.state(), meta)
+    self.replay.release(min(self._firsts.values()))
 
   def _keep_milestone(self) -> None:
     if self.milestones.due(self.step):
       meta = {'updates': int(self.agent.updates.numpy())}
       self.milestones.save(int(self.step), self.agent.weights(), meta)
 
-  def _restore(self) -> int | None:
-    """Goes back to the newest checkpoint; returns its step."""
-    found = self.checkpoint.load()
-    if found is None:
-      return None
-    arrays, meta = found
+  def _check_demos(self, meta: dict) -> None:
+    """The same demonstrations as before, wherever they lie now."""
+    if meta.get('demos', self.demos) != self.demos:
+      raise UserError(
+        f'The demonstrations ({self.config.demos or "made for this task"}) are not those that the '
+        f"run in '{self.folder}' began with; set --demos to those, or another --logdir."
+      )
+
+  def _restore(self, arrays: dict, meta: dict) -> None:
+    """Goes back to a checkpoint."""
     self.agent.restore(arrays)
-    # A kill between an episode's file and its checkpoint leaves the file: it counts.
-    extra = [x for x in self.replay.lengths if x[0] >= meta['replay_position']]
-    self.step.reset(meta['step'] + sum(length for _, length in extra))
-    self.driver.episodes = meta['driver_episodes'] + len(extra)
-    self.collector.episodes = meta['collector_episodes'] + len(extra)
-    self.should_eval.last, self.should_video.last = meta['eval_last'], meta['video_last']
-    print(f'Going on at step {int(self.step)} in {self.folder}.')
-    return meta['step']
+    self.step.reset(meta['step'])
+    self._firsts = dict(meta.get('replay_firsts', ()))
+    self.replay.release(min(self._firsts.values(), default=0))
+    self.driver.episodes = meta['driver_episodes']
+    self.collector.episodes = meta['collector_episodes']
+    self.should_eval.last, self.should_video.last = meta.get('eval_last'), meta.get('video_last')
+    missing = meta.get('replay_episodes', 0) - self.replay.episodes
+    if missing > 0:
+      print(f'Warning: {missing} episodes are gone since; the run goes on without them.')
+    stored = self.replay.waiting.values() if len(self.envs) == 1 else ()
+    step = meta['step'] + sum(int(x.stem.split('-')[-1]) for x in stored)
+    print(f'Going on at step {step} in {self.folder}.')
 
 
 def prepare_tensorflow(config: Config) -> None:
@@ -325,18 +452,48 @@ def prepare_folder(config: Config, folder: pathlib.Path) -> None:
   except OSError as error:
     raise UserError(f"Cannot write to '{folder}': {error.strerror}; set --logdir.") from error
   check_settings(config, folder)
+  for place in (folder, *(folder / x for x in ('eval', 'checkpoints', 'milestones'))):
+    remove_temporary(place)
   config.save(folder / 'config.yaml')
+
+
+def check_fresh(folder: pathlib.Path) -> None:
+  """A folder without a checkpoint must not hold a run: starting anew would delete its work."""
+  kinds = {'episodes': 'train_episodes/*.npz', 'milestones': 'milestones/*.npz'}
+  found = {name: len(list(folder.glob(pattern))) for name, pattern in kinds.items()}
+  later = [x for x in read_lines(folder / 'metrics.jsonl', {'step': int}) if x['step'] > 0]
+  found['lines of metrics'] = len(later)
+  for name, count in found.items():
+    if count:
+      raise UserError(
+        f"'{folder}' holds {count} {name} of a run but no checkpoint to go on from; restore its "
+        'folder checkpoints from a copy, or remove the run folder to start anew.'
+      )
+
+
+def episode_spec(env) -> dict:
+  """What every stored episode of this task holds, key -> (dtype, shape of a row)."""
+  spec = {}
+  for key, space in {**env.obs_space, **env.act_space}.items():
+    dtype = np.dtype(bool if key.startswith('is_') else np.float32)
+    if space.dtype == np.uint8 and len(space.shape) == 3:
+      dtype = np.dtype(np.uint8)
+    if not key.startswith('log_'):
+      spec[key] = (dtype, space.shape)
+  return spec
 
 
 def load_demos(config: Config) -> Replay:
   """The demonstrations as a replay in memory, made first if there are none."""
   folder = config.demos
+  if config.offline and not folder:
+    raise UserError('offline: name the demonstrations with --demos FOLDER.')
   if not folder:
     folder = demos.demo_folder('demos', config.task, config)
     demos.ensure_demos(config.task, config.demo_episodes, folder, config)
   expert = Replay(None, seed=config.seed)
   for episode in load_folder(folder, tuple(config.env.size), config.demo_episodes):
-    expert.add_episode(episode)
+    expert.add_episode(demos.rename(episode, config.rename))
   print(f'{expert.episodes} demonstrations with {expert.steps} steps from {folder}.')
   return expert
 
@@ -350,10 +507,3 @@ def mixed_sample(replay: Replay, expert: Replay, batch: int, length: int, key: t
   drawn = [source.sample(number, length, key) for source, number in parts if number]
   keys = set.intersection(*(set(x) for x in drawn))
   return {k: np.concatenate([x[k] for x in drawn]) for k in sorted(keys)}
-
-
-def write_json(path: pathlib.Path, value: dict) -> None:
-  path.parent.mkdir(parents=True, exist_ok=True)
-  temporary = path.with_suffix('.writing')
-  temporary.write_text(json.dumps(value, indent=1))
-  temporary.replace(path)

@@ -97,16 +97,19 @@ class EnsembleRSSM(tfutils.Module):
     deter = self._recur(state['deter'], state['stoch'], action, 1.0)
     return {'deter': deter, 'stoch': tf.reduce_mean(self.head_means(deter), 0)}
 
-  def head_means(self, deter: tf.Tensor) -> tf.Tensor:
+  def head_means(self, deter: tf.Tensor, dtype: tf.DType | None = None) -> tf.Tensor:
     """[batch, deter] to the means of all heads, [heads, batch, stoch]."""
-    hidden = self._act(self.head_in.fan_out(deter))
-    return self.head_out.stacked(hidden, self._stoch)
+    hidden = self._act(self.head_in.fan_out(deter, dtype))
+    return self.head_out.stacked(hidden, self._stoch, dtype)
 
   def uncertainty(self, deter: tf.Tensor) -> tf.Tensor:
-    """U of the transitions that led to these deterministic states, [time, batch]."""
+    """U of the transitions that led to these deterministic states, [time, batch].
+
+    In float32 at every precision: heads that agree differ by less than bfloat16 can tell apart.
+    """
     time, batch = deter.shape[:2]
     flat = tf.reshape(deter, [time * batch, self._deter])
-    return tf.reshape(disagreement(self.head_means(flat)), [time, batch])
+    return tf.reshape(disagreement(self.head_means(flat, tf.float32)), [time, batch])
 
   def _recur(self, deter, stoch, action, keep) -> tf.Tensor:
     x = tf.concat([stoch * keep, action * keep], -1)

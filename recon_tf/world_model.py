@@ -48,7 +48,7 @@ class WorldModel(tfutils.Module):
     """Weighted mean log p(o | s), the mean error of each key, and nothing for each row."""
     likes, errors = [], {}
     for key, like in self.log_likelihoods(features, data).items():
-      scale = self._config.recon_scale['image' if len(data[key].shape) == 5 else 'vector']
+      scale = self._config.decoder_scale['image' if len(data[key].shape) == 5 else 'vector']
       errors[f'model/{key}_error'] = -tf.reduce_mean(like)
       likes.append(scale * tf.reduce_mean(like))
     return tf.add_n(likes), errors, {}

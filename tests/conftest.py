@@ -9,7 +9,8 @@ import pytest
 
 CHILD = 'RECON_TENSORFLOW_TESTS'
 USES = re.compile(
-  r'^(import tensorflow|from recon_tf import loop|.*analysis import .*stages|.*agent_fixtures)',
+  r'^(import tensorflow|from recon_tf import loop|.*analysis import .*stages'
+  r'|.*agent_fixtures|.*policy_fixtures)',
   re.MULTILINE,
 )
 

@@ -11,7 +11,7 @@ from tests import agent_fixtures as fixtures
 def main() -> None:
   (cpu,) = tf.config.list_physical_devices('CPU')
   tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-  agent = fixtures.make_agent(devices=2)
+  agent = fixtures.make_agent(devices=2, bc_opt='sgd')
   first, results = agent.state(), []
   for change in (0.0, 1.0):
     agent.restore(first)
@@ -28,6 +28,15 @@ def main() -> None:
   assert agent.updates.numpy() == agent.model_opt.steps.numpy() == 2
   changed = fixtures.different(*results)
   assert 'world_model.decoder.mlp.out.bias' in changed, 'the second half had no influence'
+  clones = []
+  for change in (0.0, 0.5):
+    agent.restore(first)
+    data, expert = fixtures.batches()
+    expert['action'][1:] -= change  # the second device's half
+    agent.clone(data, expert)
+    clones.append(agent.state())
+  changed = fixtures.different(*clones)
+  assert 'main.actor.out.bias' in changed, 'the second half of the expert had no influence'
   action, _ = agent.policy({k: v[:, 0] for k, v in fixtures.batch(3).items()}, None, 'eval')
   assert action['action'].shape == (3, 2)
   with pytest.raises(UserError, match=r'replay\.batch: 3 sequences'):

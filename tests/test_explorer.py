@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recon_tf import explorer
+from recon_tf import envs, explorer
 from recon_tf.common import load_config
 from recon_tf.common.errors import UserError
 from tests import agent_fixtures as fixtures
@@ -63,9 +63,8 @@ def test_gate_value(agent, how):
 def test_gate_of_other_horizons_and_tails(agent):
   state = fixtures.random_state(agent, 8)
   scores = numpy_scores(agent, state, 7, tau=0.2)
-  for horizon, tail in ((7, 2), (4, 1), (3, 9)):
+  for horizon, tail, first in ((7, 2, 6), (4, 1, 4), (3, 9, 1), (1, 3, 1)):
     value = gate(agent, state, settings(horizon=horizon, tail=tail, tau=0.2))
-    first = max(0, horizon - tail + 1)
     np.testing.assert_allclose(value, scores[first : horizon + 1].max(0), atol=2e-4)
 
 
@@ -251,7 +250,7 @@ def collect(collector, resets, steps=100):
 
 def test_collector_draws_new_windows_for_every_episode():
   options = load_config().windows
-  make = lambda: explorer.Collector(2, 50, options, 7)
+  make = lambda: explorer.Collector(2, 50, options, 7, 500)
   collector = make()
   rows = collect(collector, {0: [0, 1], 50: [0, 1]})
   assert collector.episodes == 4
@@ -265,9 +264,21 @@ def test_collector_draws_new_windows_for_every_episode():
 
 
 def test_collector_starts_environments_one_by_one():
-  rows = collect(explorer.Collector(2, 50, load_config().windows, 0), {0: [0, 1], 30: [1]}, 80)
+  collector = explorer.Collector(2, 50, load_config().windows, 0, 500)
+  rows = collect(collector, {0: [0, 1], 30: [1]}, 80)
   assert rows[:50, 0].sum() == 15
   assert rows[30:80, 1].sum() == 15
+
+
+@pytest.mark.parametrize('task', ['maze_umaze', 'maze_pointmaze'])
+def test_a_full_episode_of_every_task_holds_fifteen_windows_of_ten(task):
+  """The U-maze has 300 decisions, not 500; a shortened episode keeps their share."""
+  for length in (0, 100):
+    env = envs.make(task, load_config().update({'env.render': False, 'env.length': length}))
+    args = (env.length, load_config().windows, 0, env.full)
+    rows = collect(explorer.Collector(2, *args), {0: [0, 1]}, env.length)
+    assert rows[:, 0].sum() == round(150 * env.length / env.full)
+  assert env.full == {'maze_umaze': 300, 'maze_pointmaze': 500}[task]
 
 
 def test_no_collector_means_the_main_policy_alone():

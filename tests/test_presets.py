@@ -100,7 +100,7 @@ def test_steps_in_windows(name, steps):
 )
 def test_schedules_keep_their_share_at_the_small_size(name, share):
   """Shorter episodes and the windows of cpu do not make an ablation something else."""
-  collector = Collector(1, 75, load_config('cpu', name).windows, 0)
+  collector = Collector(1, 75, load_config('maze', 'cpu', name).windows, 0)
   mask = np.concatenate([collector(np.array([t == 0])) for t in range(75)])
   assert abs(mask.sum() - share * 75) <= 1
 
@@ -112,10 +112,14 @@ def changed_parts(agent, update):
   return {x.split('.')[0] for x in changed} - {'model_opt', 'disc_opt', 'updates'}
 
 
-def test_bc_learns_its_policy_in_pretraining_alone():
-  agent = fixtures.shared_agent('bc', eager=True)
-  assert changed_parts(agent, agent.clone) == {'world_model', 'main'}
+def test_bc_learns_in_pretraining_alone():
+  """Online data do not alter what it does: neither the actor nor the model that it reads."""
+  agent = fixtures.shared_agent('bc', eager=True, pretrain=1, pretrain_bc=1)
   assert changed_parts(agent, agent.train) == {'world_model'}
+  assert changed_parts(agent, agent.clone) == {'main'}
+  assert changed_parts(agent, agent.train) == set()
+  metrics = agent.train(*fixtures.batches())
+  assert np.isfinite(metrics['model/model_loss'])  # still logged
 
 
 def test_cloning_at_equal_updates():
@@ -125,4 +129,4 @@ def test_cloning_at_equal_updates():
 
 def test_cloning_teaches_both_actors():
   agent = fixtures.shared_agent(eager=True)
-  assert changed_parts(agent, agent.clone) == {'world_model', 'main', 'explorer'}
+  assert changed_parts(agent, agent.clone) == {'main', 'explorer'}

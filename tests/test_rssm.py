@@ -100,6 +100,19 @@ def test_uncertainty_of_transitions():
   np.testing.assert_allclose(rssm.uncertainty(tf.constant(deter)), expected, rtol=1e-4)
 
 
+def test_uncertainty_is_float32_at_half_precision():
+  """Heads that agree to a thousandth: bfloat16 would round the differences away or up."""
+  rssm, _ = make(precision=16)
+  for layer in (rssm.head_in, rssm.head_out):
+    for value in (layer.kernel, layer.bias):
+      close = value[:1] + 1e-3 * (value - value[:1])
+      value.assign(close)
+  deter = np.random.default_rng(0).normal(size=(3, 5, 10)).astype(np.float32)
+  expected = fixtures.head_means(rssm, deter).std(0).mean(-1)
+  assert expected.max() < 0.01
+  np.testing.assert_allclose(rssm.uncertainty(tf.constant(deter)), expected, rtol=1e-3)
+
+
 def test_imagination_steps():
   rssm, _ = make()
   agent_state = {'deter': np.float32([[0.5] * 10, [-1] * 10]), 'stoch': np.float32([[1] * 4] * 2)}

@@ -105,7 +105,8 @@ def test_make_train_passes_flags_on():
   command = ['make', '-n', 'train', 'TASK=maze_umaze', 'ARGS=--seed 3']
   env = {k: v for k, v in os.environ.items() if not k.startswith('MAKE')}
   result = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True)
-  assert 'scripts/train.py --configs maze cpu --task maze_umaze --seed 3' in result.stdout
+  flags = '--configs maze clear_maze cpu --task maze_umaze --seed 3'
+  assert f'scripts/train.py {flags}' in result.stdout
 
 
 def test_missing_python_is_one_sentence(checkout, tools):

@@ -38,7 +38,7 @@ def test_loss_is_kl_and_unit_gaussian_errors(mixed):
 
 
 def test_scales_weigh_the_terms():
-  keys = {'recon_scale.vector': 3.0, 'kl.scale': 0.5, 'kl.free': 100.0}
+  keys = {'decoder_scale.vector': 3.0, 'kl.scale': 0.5, 'kl.free': 100.0}
   agent = fixtures.make_agent(eager=True, **keys)
   loss, _, metrics = loss_parts(agent, fixtures.batch())
   errors = sum(metrics[f'model/{k}_error'] for k in ('position', 'velocity'))

@@ -10,9 +10,10 @@ import numpy as np
 from recon_tf.analysis.groups import Group, settings_of
 from recon_tf.analysis.measured import mean_of
 from recon_tf.analysis.paper import PAIR, load_paper, paper_compute
-from recon_tf.analysis.runs import RunFolder, read_json
+from recon_tf.analysis.runs import RunFolder
 from recon_tf.analysis.texts import NONE, Table, change
 from recon_tf.common.checkpoint import Checkpoint
+from recon_tf.common.files import try_json
 from recon_tf.common.npz import UNREADABLE
 
 RECORDS = load_paper()['compute']['records']
@@ -51,7 +52,7 @@ def run_cost(run: RunFolder) -> Cost:
       return Cost(parameters(path), path.stat().st_size / MIB, *speed)
     except UNREADABLE:
       continue
-  kept = read_json(run.path / COST) or {}
+  kept = try_json(run.path / COST) or {}
   return Cost(kept.get('parts'), kept.get('checkpoint_mib'), *speed)
 
 

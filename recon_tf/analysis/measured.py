@@ -3,7 +3,8 @@
 import numpy as np
 
 from recon_tf.analysis.groups import Group
-from recon_tf.analysis.runs import RunFolder, read_json
+from recon_tf.analysis.runs import RunFolder
+from recon_tf.common.files import try_json
 
 FILES = {
   'robust': 'eval/robust.json',
@@ -28,7 +29,7 @@ def command_line(part: str, run: str = 'RUN') -> str:
 
 def measured(run: RunFolder, part: str) -> dict | None:
   """The content of one of FILES, None if it is missing or half-written."""
-  return read_json(run.path / FILES[part])
+  return try_json(run.path / FILES[part])
 
 
 def of_group(group: Group, part: str) -> list[dict]:

@@ -43,7 +43,8 @@ def gates(scores: np.ndarray, delta: float, settings, horizons: Sequence[int]) -
   """
   opened = 1 / (1 + np.exp((delta - scores.astype(np.float64)) / settings.tau))
   how = {'max': lambda x: x.max(0), 'mean': lambda x: x.mean(0), 'last': lambda x: x[-1]}
-  tail = lambda h: opened[max(h - settings.tail + 1, 0) : h + 1]
+  # The tail lies in the rollout: the end state itself, h = 0, is no part of it.
+  tail = lambda h: opened[min(max(h - settings.tail + 1, 1), h) : h + 1]
   return np.stack([how[settings.aggregate](tail(h)) for h in horizons])
 
 

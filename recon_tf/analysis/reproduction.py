@@ -12,8 +12,9 @@ from recon_tf.analysis.registry import FIGURES, Figure
 from recon_tf.common.checkpoint import state_paths
 from recon_tf.common.config import Config
 from recon_tf.common.errors import UserError, nearest
+from recon_tf.common.files import try_json
 from recon_tf.common.flags import Flags
-from recon_tf.common.folders import check_settings, finished, read_json, run_folder
+from recon_tf.common.folders import check_settings, finished, run_folder
 from recon_tf.common.jobs import Job
 
 # Where the paper's labels stand in its order of figures and of tables.
@@ -172,7 +173,7 @@ def comparisons(plan: Plan, plans: Sequence[Plan]) -> list[Job]:
   folders = [anchor_folder(x.folder) for x in plans if GAIN in x.commands and same(x)]
   files = anchor_files(folders)
   if files and not missing_output(plan, GAIN):
-    found = read_json(plan.folder / OUTPUTS[GAIN])
+    found = try_json(plan.folder / OUTPUTS[GAIN])
     if found.get('anchor_digest') == digest(files):
       return []
   return [diagnosis(plan, GAIN, ('--anchors', *map(str, folders)))]
@@ -195,7 +196,7 @@ def diagnosis(plan: Plan, command: Command, extra: Command = ()) -> Job:
 
 def missing_output(plan: Plan, command: Command) -> str:
   """What a command has not written, or from before the last step; '' if that is there."""
-  final, found = finished(plan.config, plan.folder), read_json(plan.folder / OUTPUTS[command])
+  final, found = finished(plan.config, plan.folder), try_json(plan.folder / OUTPUTS[command])
   step = None if found is None else found.get('step', max(found.get('steps', [0])))
   done = final and step is not None and step >= final['step']
   return '' if done else f"'{plan.folder / OUTPUTS[command]}' was not written"

@@ -1,14 +1,15 @@
 """Run folders as data: their config, metrics and evaluations, without TensorFlow."""
 
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
 
-from recon_tf.common.config import Config, load_config
+from recon_tf.common.config import Config, load_saved
 from recon_tf.common.errors import UserError
-from recon_tf.common.folders import read_json
+from recon_tf.common.files import read_lines, try_json
+
+EVALUATION = {'step': int, 'returns': [float]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,7 @@ class RunFolder:
   def metrics(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """(steps, values) of every scalar; a line cut short by a kill is left out."""
     found = {}
-    for record in read_lines(self.path / 'metrics.jsonl'):
+    for record in read_lines(self.path / 'metrics.jsonl', {'step': int}):
       for key, value in record.items():
         if key != 'step' and isinstance(value, (int, float)):
           found.setdefault(key, []).append((record['step'], value))
@@ -42,11 +43,11 @@ class RunFolder:
   def evaluations(self) -> list[dict]:
     """Every evaluation on the way, by step; each has its episodes' returns and successes."""
     paths = sorted((self.path / 'eval').glob('[0-9]*.json'))
-    return [x for x in map(read_json, paths) if x]
+    return [x for x in (try_json(path, EVALUATION) for path in paths) if x]
 
   def final(self) -> dict | None:
     """The evaluation of the last policy, None while the run is not finished."""
-    return read_json(self.path / 'eval' / 'final.json')
+    return try_json(self.path / 'eval' / 'final.json', EVALUATION)
 
   def episodes(self) -> list[pathlib.Path]:
     """Files of the collected episodes, oldest first."""
@@ -61,11 +62,7 @@ def open_run(path: str | pathlib.Path) -> RunFolder:
     raise UserError(
       f"'{path}' holds no run (no config.yaml in it); a run is a folder logdir/task/method/seed."
     )
-  # Keys that the run's version did not know get their defaults.
-  try:
-    return RunFolder(path, load_config().update(Config.load(config).flat))
-  except UserError as error:
-    raise UserError(f"'{config}' is from another version of recon_tf: {error}") from error
+  return RunFolder(path, load_saved(config))
 
 
 def find_runs(logdir: str | pathlib.Path) -> list[RunFolder]:
@@ -77,16 +74,3 @@ def find_runs(logdir: str | pathlib.Path) -> list[RunFolder]:
   if not runs:
     raise UserError(f"'{logdir}' holds no runs; a run is a folder logdir/task/method/seed.")
   return sorted(runs, key=lambda x: (x.task, x.method, x.seed, str(x.path)))
-
-
-def read_lines(path: pathlib.Path) -> list[dict]:
-  """The readable records of a JSON-lines file, none if it is missing."""
-  if not path.exists():
-    return []
-  records = []
-  for line in path.read_text().splitlines():
-    try:
-      records.append(json.loads(line))
-    except json.JSONDecodeError:
-      continue
-  return [x for x in records if isinstance(x, dict) and 'step' in x]

@@ -108,7 +108,8 @@ def clones(trained: Trained, updates: int = 6000) -> Numbers:
   """2. Does a fresh actor, cloned on this model's latents alone, do what the expert does?"""
   agent = trained.agent
   # A clone that has not settled sways off the path: fast at first, and the rate falls.
-  config = trained.run.config.update({'actor_opt.lr': 1e-3, 'actor_opt.decay': updates})
+  rate = {'actor_opt.lr': 1e-3, 'actor_opt.decay': 1.0, 'bc_opt': 'adam'}
+  config = trained.run.config.update({**rate, 'pretrain': 0, 'pretrain_bc': updates, 'steps': 0})
   rng = np.random.default_rng(config.seed)
   samples = [_training_pairs(trained, seed) for seed in range(SAMPLES)]
   features, actions, valid = (np.concatenate(x) for x in zip(*samples, strict=True))

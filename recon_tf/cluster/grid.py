@@ -113,8 +113,8 @@ def without_task(flags: Sequence[str]) -> list[str]:
 
 
 def folder_name(method: str, values: Sequence[tuple[str, str]]) -> str:
-  text = '+'.join([method, *(f'{k}={v}' for k, v in values)])
-  return re.sub(r'[^\w.=+-]', '_', text)
+  text = '+'.join([method, *(f'{k}-{v}' for k, v in values)])
+  return re.sub(r'[^\w.+-]', '_', text)
 
 
 def with_threads(point: Point, settings: Settings) -> Point:

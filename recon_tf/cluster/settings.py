@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import os
 
+from recon_tf.common.arguments import ranged
 from recon_tf.common.errors import UserError
 
 
@@ -30,23 +31,21 @@ class Settings:
     return {k: v for k, v in amounts.items() if v}
 
 
-def add_flags(parser: argparse.ArgumentParser, workers: int) -> None:
-  own = Settings()
-  add = parser.add_argument
-  add('--workers', type=int, default=workers, help='runs at once here, 0: as many as fit')
+def add_flags(parser: argparse.ArgumentParser, workers: int, least: int = 0) -> None:
+  own, add = Settings(), parser.add_argument
+  count, number = ranged(int, '[0, inf)'), ranged(float, '[0, inf)')
+  help_text = 'runs at once on this machine, 1: one after the other without Ray'
+  help_text += ', 0: as many as fit' if not least else ''
+  add('--workers', type=ranged(int, f'[{least}, inf)'), default=workers, help=help_text)
   add('--address', default='', help='of a Ray cluster, as HOST:6379 or auto; empty: this machine')
-  add('--cpus', type=float, default=own.cpus, help='CPUs per run')
-  add('--gpus', type=float, default=own.gpus, help='GPUs per run, also a fraction such as 0.25')
-  add('--memory', type=float, default=own.memory, help='GB of memory per run, 0: not counted')
-  add('--retries', type=int, default=own.retries, help='new starts of a run that failed')
+  add('--cpus', type=number, default=own.cpus, help='CPUs per run')
+  add('--gpus', type=number, default=own.gpus, help='GPUs per run, also a fraction such as 0.25')
+  add('--memory', type=number, default=own.memory, help='GB of memory per run, 0: not counted')
+  add('--retries', type=count, default=own.retries, help='new starts of a run that failed')
 
 
-def read_flags(args: argparse.Namespace, least_workers: int = 0) -> Settings:
+def read_flags(args: argparse.Namespace) -> Settings:
   settings = Settings(**{x.name: getattr(args, x.name) for x in dataclasses.fields(Settings)})
-  limits = {'workers': least_workers, 'cpus': 0, 'gpus': 0, 'memory': 0, 'retries': 0}
-  for name, least in limits.items():
-    if getattr(settings, name) < least:
-      raise UserError(f'--{name} is {getattr(settings, name):g}; at least {least} is needed.')
   if not settings.cpus and not settings.gpus:
     raise UserError('--cpus and --gpus are both 0; then all runs would start at once: set one.')
   if settings.gpus > 1 and settings.gpus % 1:

@@ -12,6 +12,7 @@ import numpy as np
 
 from recon_tf import envs
 from recon_tf.common import UserError, load_config
+from recon_tf.common.arguments import Parser, ranged
 from recon_tf.common.errors import nearest
 
 # Targets of the project, checked by --check.
@@ -221,8 +222,12 @@ def metaworld_loop(name: str) -> Callable[[], None]:
 
 def add_envs(parser: argparse.ArgumentParser) -> None:
   parser.add_argument('--tasks', nargs='+', help='tasks to measure, all eight by default')
-  parser.add_argument('--rounds', type=int, default=9, help='alternating blocks of each loop')
-  parser.add_argument('--seconds', type=float, default=0.5, help='length of a block')
+  parser.add_argument(
+    '--rounds', type=ranged(int, '[1, inf)'), default=9, help='alternating blocks of each loop'
+  )
+  parser.add_argument(
+    '--seconds', type=ranged(float, '(0, inf)'), default=0.5, help='length of a block'
+  )
   parser.add_argument('--check', action='store_true', help='exit with 1 below the targets')
 
 
@@ -246,7 +251,7 @@ def main() -> None:
     modules = (bench_train, bench_gpu, bench_baselines)
     benchmarks = {k: v for module in modules for k, v in module.BENCHMARKS.items()}
     return benchmarks[sys.argv[1]](sys.argv[2:])
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   commands = parser.add_subparsers(dest='command', required=True)
   for name, (function, add_arguments) in BENCHMARKS.items():
     add_arguments(commands.add_parser(name, help=function.__doc__))

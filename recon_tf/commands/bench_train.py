@@ -176,7 +176,7 @@ def make_agent(config: Config):
 
 def make_replay(folder: pathlib.Path | None, config: Config) -> Replay:
   """Random episodes as long as a full one."""
-  replay, rows = Replay(folder, memory=config.replay.memory), config.windows.full + 1
+  replay, rows = Replay(folder, memory=config.replay.memory), (config.windows.full or 500) + 1
   for number in range(EPISODES):
     rng = np.random.default_rng(number)
     episode = {

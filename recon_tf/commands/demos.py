@@ -1,22 +1,26 @@
 """Makes, imports, checks and previews demonstrations."""
 
-from recon_tf import common, demos, envs
+from recon_tf import common, demos, envs, recording
 from recon_tf.common.errors import UserError
 
 ABOUT = 'Makes, imports, checks and previews demonstrations; --task T --episodes 10 --outdir DIR.'
 FLAGS = {
   'outdir': ('', 'folder to make or import demonstrations into'),
-  'episodes': (0, 'how many; 0 for demo_episodes, or for all of an import'),
+  'episodes': (0, '[0, inf) how many; 0 for demo_episodes, or for all of an import'),
   'preview': (False, 'also write preview.png and preview.gif into the folder'),
   'check': ('', 'validate this folder and print what it holds'),
-  'evaluate': (0, "print the experts' results over this many fresh seeds, for --task or all tasks"),
+  'evaluate': (
+    0,
+    "[0, inf) print the experts' results over so many seeds, for --task or all tasks",
+  ),
   'import-npz': ('', 'folder of DreamerV2 or CMIL episodes'),
   'import-minari': ('', 'id of a local Minari dataset'),
   'import-hdf5': ('', 'robomimic-style HDF5 file'),
+  'record': ('', 'MODULE:FUNCTION of a policy to record in --task, as in my_robot:expert'),
   'image-key': ('', 'which image of an import to keep, if it has several'),
   'rescale': ([], 'LOW HIGH of the actions of an import, to bring them to [-1, 1]'),
 }
-ACTIONS = ('check', 'evaluate', 'import-npz', 'import-minari', 'import-hdf5')
+ACTIONS = ('check', 'record', 'evaluate', 'import-npz', 'import-minari', 'import-hdf5')
 
 
 def main() -> None:
@@ -33,7 +37,9 @@ def main() -> None:
   folder = own.check or own.outdir
   if not folder:
     raise UserError("Flag '--outdir' is missing: the folder for the demonstrations.")
-  if chosen and not own.check:
+  if own.record:
+    record_demos(config, own)
+  elif chosen and not own.check:
     import_demos(config, own, chosen[0])
   elif not own.check:
     make_demos(config, own)
@@ -50,10 +56,23 @@ def make_demos(config, own) -> None:
   demos.make_demos(config.task, episodes, own.outdir, config, config.seed)
 
 
+def record_demos(config, own) -> None:
+  if not config.task:
+    raise UserError("Flag '--task' is missing: the environment to record in.")
+  policy = recording.find_function(own.record)
+  env = envs.make(config.task, config, config.seed)
+  try:
+    episodes = own.episodes or config.demo_episodes
+    recording.record(env, policy, episodes, own.outdir, config.seed)
+  finally:
+    env.close()
+
+
 def import_demos(config, own, kind: str) -> None:
   if len(own.rescale) not in (0, 2):
     raise UserError(f"Flag '--rescale' takes LOW and HIGH, not {len(own.rescale)} values.")
   options = {'limit': own.episodes or None, 'size': tuple(config.env.size)}
+  options |= {'names': config.rename}
   if kind == 'import-npz':
     demos.import_npz(own[kind], own.outdir, config.task, **options)
     return

@@ -7,6 +7,7 @@ import numpy as np
 from recon_tf.analysis.runs import RunFolder
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
+from recon_tf.common.arguments import Parser, ranged
 
 PARTS = ('gap', 'recoverability', 'acquisition')
 EXTRA = ('anchors',)  # only where asked for
@@ -15,7 +16,7 @@ STAGES = ('1', '2', '3', '4', '5')
 
 def main() -> None:
   cache.use_compilation_cache()
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   add_runs(parser)
   parser.add_argument(
     '--what', nargs='+', choices=(*PARTS, *EXTRA), help='parts; all but anchors by default'
@@ -24,7 +25,10 @@ def main() -> None:
     '--stage', nargs='+', choices=(*STAGES, 'all'), help='stages of a run that does not learn'
   )
   parser.add_argument(
-    '--tube', type=float, default=0, help='recovered within this distance; 0: 0.1'
+    '--tube',
+    type=ranged(float, '[0, inf)'),
+    default=0,
+    help='recovered within this distance; 0: 0.1',
   )
   parser.add_argument(
     '--anchors', nargs='+', default=[], metavar='FOLDER',

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from recon_tf.analysis.runs import RunFolder, open_run
 from recon_tf.common import UserError
+from recon_tf.common.files import write_json
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
@@ -17,10 +18,14 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
 def each_run(paths: list[str], work: Callable[[RunFolder], dict]) -> list:
   """Results of the runs that allow it; what is wrong with the others is said in a line each."""
   folders = [x for path in paths for x in run_folders(pathlib.Path(path))]
-  results, errors = [], []
+  results, errors, prepared = [], [], False
   for folder in dict.fromkeys(folders):
     try:
-      results.append(work(prepared(open_run(folder))))
+      run = open_run(folder)
+      if not prepared:
+        prepare(run)
+        prepared = True
+      results.append(work(run))
     except UserError as error:
       text = str(error)
       errors.append(text if str(folder) in text else f"'{folder}': {text}")
@@ -40,23 +45,16 @@ def run_folders(path: pathlib.Path) -> list[pathlib.Path]:
   return [x.parent for x in sorted(path.rglob('config.yaml'))] or [path]
 
 
-def prepared(run: RunFolder) -> RunFolder:
-  """Threads and determinism of the run's config; TensorFlow takes them once."""
-  if 'recon_tf.loop' not in sys.modules:
-    from recon_tf import loop  # late: --help and bad flags answer at once
+def prepare(run: RunFolder) -> None:
+  """Threads and determinism of the first run's config; TensorFlow takes them once."""
+  from recon_tf import loop  # late: --help and bad flags answer at once
 
-    loop.prepare_tensorflow(run.config)
-    # Every set of episodes has a shape of its own and is traced once; that is no news.
-    logging.getLogger('tensorflow').setLevel(logging.ERROR)
-  return run
+  loop.prepare_tensorflow(run.config)
+  # Every set of episodes has a shape of its own and is traced once; that is no news.
+  logging.getLogger('tensorflow').setLevel(logging.ERROR)
 
 
 def write(path: pathlib.Path, value: dict) -> None:
   """Writes JSON whole or not at all."""
-  from recon_tf.loop import write_json
-
-  try:
-    write_json(path, value)
-  except OSError as error:
-    raise UserError(f"Cannot write '{path}': {error.strerror}.") from error
+  write_json(path, value)
   print(f'{path} written.', flush=True)

@@ -13,17 +13,21 @@ from recon_tf.analysis import robustness
 from recon_tf.analysis.runs import RunFolder
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
+from recon_tf.common.arguments import Parser, ranged
 
 ENLARGE = 4  # videos show each pixel this many times, both ways
 
 
 def main() -> None:
   cache.use_compilation_cache()
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   add_runs(parser)
   parser.add_argument('--robust', action='store_true', help='all fourteen configurations')
   parser.add_argument(
-    '--kicks', type=float, default=0.0, help='with pushes, as eval_kicks makes them in a run'
+    '--kicks',
+    type=ranged(float, '[0, 1]'),
+    default=0.0,
+    help='with pushes, as eval_kicks makes them in a run',
   )
   parser.add_argument(
     '--recovery', action='store_true', help='from displaced states, beside the expert from there'
@@ -32,14 +36,16 @@ def main() -> None:
     '--milestones', action='store_true', help='with --recovery: of every kept milestone too'
   )
   parser.add_argument(
-    '--episodes', type=int, default=0, help='per configuration or difficulty; 0: eval_final or 16'
+    '--episodes',
+    type=ranged(int, '[0, inf)'),
+    default=0,
+    help='per configuration or difficulty; 0: eval_final or 16',
   )
-  parser.add_argument('--workers', type=int, default=0, help='processes; 0: eval_workers or 6')
+  parser.add_argument(
+    '--workers', type=ranged(int, '[0, inf)'), default=0, help='processes; 0: eval_workers or 6'
+  )
   parser.add_argument('--video', default='', help='folder for a video of each configuration')
   args = parser.parse_args()
-  for name in ('episodes', 'workers'):
-    if getattr(args, name) < 0:
-      raise UserError(f'--{name} is {getattr(args, name)}; at least 1 is needed.')
   if bool(args.kicks) + args.robust + args.recovery > 1:
     raise UserError('--kicks, --robust and --recovery are evaluations of their own; choose one.')
   if args.milestones and not args.recovery:

@@ -1,15 +1,15 @@
 """Builds a page from the runs in a folder: curves, table, traces, videos, commands, versions."""
 
-import argparse
 import pathlib
 
 from recon_tf import common
 from recon_tf.analysis.report import write_report
 from recon_tf.analysis.runs import find_runs
+from recon_tf.common.arguments import Parser
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   parser.add_argument('logdir', help='a folder with runs at any depth, or a single run')
   parser.add_argument('--out', default='', help='where to write; LOGDIR/report if not given')
   args = parser.parse_args()

@@ -3,7 +3,6 @@
 All further flags, such as --task, --steps or --logdir, go to every train.py.
 """
 
-import argparse
 import pathlib
 import signal
 import sys
@@ -15,24 +14,25 @@ from recon_tf.analysis.reproduction import Plan
 from recon_tf.analysis.runs import open_run
 from recon_tf.cluster import pool, settings
 from recon_tf.common import UserError
+from recon_tf.common.arguments import Parser, ranged
 from recon_tf.common.jobs import Failure
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+  parser = Parser(description=__doc__, allow_abbrev=False)
   parser.add_argument('--figure', nargs='+', default=[], help='numbers in the paper, or names')
   parser.add_argument('--table', nargs='+', default=[], help='numbers in the paper, or names')
   parser.add_argument('--configs', nargs='+', default=[], help='suites and sizes, as of train.py')
-  parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
+  parser.add_argument('--seeds', nargs='+', type=ranged(int, '[0, 1000000000]'), default=[0, 1, 2])
   parser.add_argument('--out', default='', help='where to draw; LOGDIR/reproduce if not given')
   parser.add_argument('--list', action='store_true', help='print what there is')
   parser.add_argument('--dry', action='store_true', help='print what is missing, run nothing')
-  settings.add_flags(parser, workers=1)
+  settings.add_flags(parser, workers=1, least=1)
   args, flags = parser.parse_known_args()
   if args.list:
     print('\n'.join(describe(*x) for x in FIGURES.items()))
     return
-  own = settings.read_flags(args, least_workers=1)
+  own = settings.read_flags(args)
   figures = reproduction.find_figures('figure', args.figure)
   figures |= reproduction.find_figures('table', args.table)
   if not figures:

@@ -1,16 +1,16 @@
 """Keeps small copies of run folders in results/runs and writes their outcome beside them."""
 
-import argparse
 import pathlib
 
 from recon_tf import common
 from recon_tf.analysis.archive import archive_runs
 from recon_tf.analysis.outcome import write_outcome
 from recon_tf.analysis.runs import find_runs
+from recon_tf.common.arguments import Parser
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   parser.add_argument('logdir', nargs='?', help='a folder with runs to add; none writes anew')
   parser.add_argument('--out', default='results', help='where to write; its notes.md is included')
   args = parser.parse_args()

@@ -4,7 +4,6 @@ All further flags, such as --steps or --logdir, go to every run. The same comman
 an earlier one was stopped; finished runs are not trained again.
 """
 
-import argparse
 import pathlib
 import signal
 import sys
@@ -13,16 +12,17 @@ from recon_tf import demos
 from recon_tf.cluster import grid, pool, results, settings
 from recon_tf.cluster.grid import Point
 from recon_tf.common import UserError
+from recon_tf.common.arguments import Parser, ranged
 from recon_tf.common.jobs import Failure, Job, run_job
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+  parser = Parser(description=__doc__, allow_abbrev=False)
   add = parser.add_argument
   add('--configs', nargs='+', default=[], help='suites and sizes, as of train')
   add('--methods', nargs='+', default=[], help='method presets, such as recon cmil bc')
   add('--grid', nargs='+', default=[], metavar='KEY=V,V', help='settings, as main.alpha=0,1,10')
-  add('--seeds', nargs='+', type=int, default=[0, 1, 2])
+  add('--seeds', nargs='+', type=ranged(int, '[0, 1000000000]'), default=[0, 1, 2])
   add('--dry', action='store_true', help='print the runs and their commands, train nothing')
   settings.add_flags(parser, workers=0)
   args, flags = parser.parse_known_args()

@@ -9,12 +9,17 @@ def main() -> None:
   configs = common.Flags(about=__doc__).parse_tasks()
   if not configs:
     raise common.UserError('no task: add a suite, as in --configs maze cpu, or --task NAME.')
-  from recon_tf import loop  # late: --help and bad flags answer at once
+  from recon_tf.nn.quiet import import_tensorflow  # late: --help and bad flags answer at once
+
+  import_tensorflow()
+  from recon_tf import loop
 
   for config in configs:
-    result = loop.train(config)
+    result, where = loop.train(config), loop.run_folder(config)
+    if config.offline:
+      print(f'{config.task}: learned offline. Run: {where}')
+      continue
     name = 'success' if 'success' in result else 'return'
-    where = loop.run_folder(config)
     print(
       f'{config.task}: {name} {result[name]:.3f} over {config.eval_final} episodes. Run: {where}'
     )

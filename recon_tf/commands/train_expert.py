@@ -1,6 +1,5 @@
 """Trains the state-based SAC expert of a DMC task and keeps its actor as a small .npz file."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -8,6 +7,7 @@ import time
 
 import numpy as np
 
+from recon_tf.common.arguments import Parser, ranged
 from recon_tf.experts import dmc
 
 
@@ -146,20 +146,30 @@ def plot(folder: pathlib.Path, target: str) -> None:
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   tasks = ['dmc_hopper_stand', 'dmc_walker_run']
   parser.add_argument('--task', default=tasks[0], choices=tasks)
   parser.add_argument(
-    '--steps', type=int, default=300_000, help='decisions (two simulator steps each)'
+    '--steps',
+    type=ranged(int, '[1, inf)'),
+    default=300_000,
+    help='decisions (two simulator steps each)',
   )
-  parser.add_argument('--seed', type=int, default=0)
+  parser.add_argument('--seed', type=ranged(int, '[0, 1000000000]'), default=0)
   parser.add_argument(
-    '--entropy', type=float, default=-1.0, help='target entropy per action dimension'
+    '--entropy',
+    type=ranged(float, '(-inf, inf)'),
+    default=-1.0,
+    help='target entropy per action dimension',
   )
   parser.add_argument('--outdir', default='recon_tf/experts/weights')
   parser.add_argument('--init', default='', help='.npz file of an actor to go on from')
-  parser.add_argument('--polish', type=int, default=0, help='only polish --init, so many rounds')
-  parser.add_argument('--climb', type=int, default=0, help='only improve the last layer of --init')
+  parser.add_argument(
+    '--polish', type=ranged(int, '[0, inf)'), default=0, help='only polish --init, so many rounds'
+  )
+  parser.add_argument(
+    '--climb', type=ranged(int, '[0, inf)'), default=0, help='only improve the last layer of --init'
+  )
   parser.add_argument('--plot', default='', help='only draw the curves in outdir to this PNG')
   args = parser.parse_args()
   if args.plot:

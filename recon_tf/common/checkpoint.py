@@ -5,17 +5,23 @@ import pathlib
 
 import numpy as np
 
-from recon_tf.common.npz import UNREADABLE, read_npz, remove_temporary, write_npz
+from recon_tf.common.errors import UserError
+from recon_tf.common.files import Fields, check_fields, remove_temporary
+from recon_tf.common.npz import UNREADABLE, read_npz, write_npz
 
 META = '__meta__'
 
 
 class Checkpoint:
-  """The last few states of a run; a kill while saving leaves the older ones whole."""
+  """The last few states of a run; a kill while saving leaves the older ones whole.
 
-  def __init__(self, directory: str | pathlib.Path, keep: int = 2):
+  `fields` are what the dict of a usable state has, with their types.
+  """
+
+  def __init__(self, directory: str | pathlib.Path, keep: int = 2, fields: Fields | None = None):
     self.directory = pathlib.Path(directory)
     self.keep = max(1, int(keep))
+    self.fields = fields or {}
 
   def save(self, step: int, arrays: dict[str, np.ndarray], meta: dict) -> pathlib.Path:
     """Writes arrays and a JSON-able dict under the number of the step."""
@@ -25,12 +31,27 @@ class Checkpoint:
     return path
 
   def load(self) -> tuple[dict[str, np.ndarray], dict] | None:
-    """Arrays and dict of the newest readable checkpoint, None if there is none."""
+    """Arrays and dict of the newest readable checkpoint, None if there is none at all.
+
+    Damaged newer ones are set aside; if all are damaged nothing is touched.
+    """
+    damaged = {}
     for path in reversed(self.paths()):
       try:
-        return load_checkpoint(path)
-      except UNREADABLE as error:
-        print(f"The checkpoint '{path}' is unreadable ({error}); the one before it is used.")
+        found = load_checkpoint(path, self.fields)
+      except (*UNREADABLE, UserError) as error:
+        damaged[path] = error
+        continue
+      for other, error in damaged.items():
+        print(f"The checkpoint '{other}' is unreadable ({error}); '{path.name}' is used instead.")
+        other.replace(f'{other}.corrupt')
+      return found
+    if damaged:
+      path, error = next(iter(damaged.items()))
+      raise UserError(
+        f"No checkpoint in '{self.directory}' can be read ('{path.name}': {error}); nothing was "
+        'changed. Restore one from a copy, or remove the run folder to start anew.'
+      )
     return None
 
   def paths(self) -> list[pathlib.Path]:
@@ -83,11 +104,22 @@ def write_state(
 
 
 def state_paths(folder: pathlib.Path) -> list[pathlib.Path]:
-  return sorted(folder.glob('[0-9]*.npz'))
+  """States of a folder, oldest first; other files are left alone."""
+  return sorted(x for x in folder.glob('*.npz') if x.stem.isdecimal() and x.stem.isascii())
 
 
-def load_checkpoint(path: str | pathlib.Path) -> tuple[dict[str, np.ndarray], dict]:
-  """Arrays and dict of one file; raises one of npz.UNREADABLE if it is damaged."""
+def load_checkpoint(
+  path: str | pathlib.Path, fields: Fields | None = None
+) -> tuple[dict[str, np.ndarray], dict]:
+  """Arrays and dict of one file; raises one of npz.UNREADABLE or a UserError if it is damaged."""
   arrays = read_npz(path)
-  meta = json.loads(arrays.pop(META).tobytes())
-  return arrays, meta
+  return arrays, _check_meta(path, arrays.pop(META), fields)
+
+
+def read_meta(path: str | pathlib.Path) -> dict:
+  """The dict of one file alone, which is quick."""
+  return _check_meta(path, read_npz(path, META)[META])
+
+
+def _check_meta(path, text: np.ndarray, fields: Fields | None = None) -> dict:
+  return check_fields(json.loads(text.tobytes()), {'step': int, **(fields or {})}, f"'{path}'")

@@ -4,15 +4,19 @@ import functools
 import numbers
 import os
 import pathlib
-import sys
+import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from .aliases import RENAMED, modernize
 from .errors import UserError, nearest
+from .files import atomic
+from .schema import Limit, comments_by_line, key_lines, parse_limit
 
+KEYS = '# keys:'  # in the first line of a saved config
 PACKAGE = pathlib.Path(__file__).parents[1]
 
 
@@ -23,6 +27,7 @@ class Config(Mapping):
     values = _nest(_flatten(dict(*args, **kwargs)))
     nested = {k: Config(v) if isinstance(v, dict) else _freeze(v) for k, v in values.items()}
     object.__setattr__(self, '_nested', nested)
+    object.__setattr__(self, '_limits', {})
 
   @property
   def flat(self) -> dict[str, Any]:
@@ -37,24 +42,25 @@ class Config(Mapping):
     }
 
   def update(self, changes: Mapping | None = None, /, **kwargs) -> 'Config':
-    """Copy with some values changed; keys may be nested or dotted, types must match."""
+    """Copy with some values changed; keys may be nested or dotted, types and limits must hold."""
     values = self.flat
     for key, value in _flatten({**(changes or {}), **kwargs}).items():
       check_key(key, values)
       values[key] = convert(key, value, values[key])
-    return Config(values)
+      if key in self._limits:
+        self._limits[key].check(key, values[key])
+    return Config(values).limited(self._limits)
+
+  def limited(self, limits: Mapping[str, Limit]) -> 'Config':
+    """The same config; from now on its updates, and theirs, are held against these limits."""
+    object.__setattr__(self, '_limits', limits)
+    return self
 
   def save(self, path: str | os.PathLike) -> None:
-    """Writes YAML under a temporary name and renames it, so that no half file is ever read."""
-    path = pathlib.Path(path)
-    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
-    try:
-      with temporary.open('w', encoding='utf-8') as file:
-        _yaml().dump(self.to_dict(), file)
-      temporary.replace(path)
-    except OSError as error:
-      temporary.unlink(missing_ok=True)
-      raise UserError(f'Cannot write the config {path}: {error.strerror}.') from error
+    """Writes YAML whole or not at all; the first line tells a file that was cut off later."""
+    with atomic(path) as file:
+      file.write(f'{KEYS} {len(self.flat)}\n'.encode())
+      _yaml().dump(self.to_dict(), file)
 
   @classmethod
   def load(cls, path: str | os.PathLike) -> 'Config':
@@ -104,8 +110,8 @@ def config_file() -> pathlib.Path:
 
 
 def default_config() -> Config:
-  """The `defaults` of configs.yaml."""
-  return Config(_presets_of(config_file())['defaults'])
+  """The `defaults` of configs.yaml, with the limits that stand behind them."""
+  return Config(_presets_of(config_file())['defaults']).limited(documented().limits)
 
 
 def presets() -> dict[str, dict]:
@@ -176,20 +182,30 @@ def load_config(*names: str, **overrides) -> Config:
 
 
 def load_saved(path: str | os.PathLike) -> Config:
-  """Config of an earlier run in terms of this version's keys; says on stderr what differs."""
-  saved = Config.load(path).flat
-  current = default_config()
-  unknown = [key for key in saved if key not in current.flat]
-  missing = [key for key in current.flat if key not in saved]
+  """Config of an earlier run in terms of this version's keys, of which new ones have defaults."""
+  return default_config().update(saved_values(path))
+
+
+def saved_values(path: str | os.PathLike) -> dict[str, Any]:
+  """What the config.yaml of a run sets, under the names of this version, checked."""
+  saved = modernize(Config.load(path).flat)
   try:
-    config = current.update({k: v for k, v in saved.items() if k not in unknown})
+    checked = default_config().update(saved).flat
   except UserError as error:
-    raise UserError(f'{path}: {error}') from error
-  if unknown:
-    print(f'{path}: ignored keys unknown to this version: {", ".join(unknown)}', file=sys.stderr)
-  if missing:
-    print(f'{path}: keys set to their defaults: {", ".join(missing)}', file=sys.stderr)
-  return config
+    raise UserError(f"'{path}' is damaged or of another version: {error}") from error
+  return {k: checked[k] for k in saved}
+
+
+class Documented(typing.NamedTuple):
+  """What the comments of configs.yaml say."""
+
+  helps: dict[str, str]  # key of the defaults, or of a preset with a colon, `cpu:` -> meaning
+  headings: dict[str, str]  # the same keys -> heading above
+  limits: dict[str, Limit]
+
+
+def documented() -> Documented:
+  return _comments_of(config_file())
 
 
 def check_key(key: str, known: Mapping[str, Any], flag: str = '') -> None:
@@ -199,6 +215,8 @@ def check_key(key: str, known: Mapping[str, Any], flag: str = '') -> None:
   inside = [name for name in known if name.startswith(f'{key}.')]
   if inside:
     raise UserError(f"'{flag}{key}' is a group of keys; set one of them, such as '{inside[0]}'.")
+  if key in RENAMED:
+    raise UserError(f"Unknown key '{flag}{key}'; it is called '{RENAMED[key]}' now.")
   # `--deter 200` most likely means rssm.deter, which a comparison of whole names may miss.
   leaves = [name for name in known if name.split('.')[-1] == key.split('.')[-1]]
   hint = nearest(key, known) or nearest(key, leaves)
@@ -304,7 +322,39 @@ def _read_yaml(path: str | os.PathLike) -> dict[str, Any]:
     raise UserError(f'{path} is not valid YAML{where}: {problem.splitlines()[0]}.') from error
   if not isinstance(content, dict):
     raise UserError(f'{path} holds no keys; a config is a YAML mapping.')
+  first = text.partition('\n')[0]
+  if first.startswith(KEYS) and first.split()[-1] != str(len(_flatten(content))):
+    raise UserError(f'{path} is cut off: it should have {first.split()[-1]} keys.')
   return content
+
+
+@functools.lru_cache(maxsize=4)
+def _comments_of(path: pathlib.Path) -> Documented:
+  tree = YAML().load(path.read_text(encoding='utf-8'))
+  comments, lines = comments_by_line(tree), dict(key_lines(tree))
+  result = Documented({}, {}, {})
+  for key, line in lines.items():
+    name = key.removeprefix('defaults.') if '.' in key else f'{key}:'
+    if key.startswith('defaults.'):
+      limit, result.helps[name] = parse_limit(comments.get(line, ''))
+      if limit.text:
+        result.limits[name] = limit
+      if line - 1 in comments and line - 1 not in lines.values():
+        result.headings[name] = comments[line - 1]
+    elif '.' not in key:
+      _describe_preset(name, line, comments, result)
+  return result
+
+
+def _describe_preset(name: str, line: int, comments: dict[int, str], result: Documented) -> None:
+  """Directly above a preset stands what it is; a heading has an empty line below."""
+  above = []
+  while line - 1 - len(above) in comments:
+    above.insert(0, comments[line - 1 - len(above)])
+  result.helps[name] = ' '.join(above)
+  gap = line - 1 - len(above)
+  if gap - 1 in comments and gap not in comments and gap - 2 not in comments:
+    result.headings[name] = comments[gap - 1]
 
 
 @functools.lru_cache(maxsize=4)

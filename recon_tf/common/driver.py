@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recon_tf.common.errors import UserError
+from recon_tf.common.errors import UserError, WorkerCrashed
 
 CRASHES = 3  # crashes without a finished episode in between before giving up
 
@@ -130,9 +130,7 @@ class Driver:
 
 
 def _try(function: Callable, *args):
-  """The result, or the exception if a worker crashed; WorkerCrashed means a lost process."""
-  from recon_tf.envs.process import WorkerCrashed  # late, because envs builds on common
-
+  """The result, or the exception if a worker crashed."""
   try:
     return function(*args)
   except WorkerCrashed as error:

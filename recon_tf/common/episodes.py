@@ -1,7 +1,7 @@
 """Episodes as .npz files: row t holds the observation and the action that led to it."""
 
 import datetime
-import json
+import hashlib
 import pathlib
 import re
 import uuid
@@ -9,12 +9,17 @@ import uuid
 import numpy as np
 
 from recon_tf.common.errors import UserError
+from recon_tf.common.files import check_fields, read_json
 from recon_tf.common.npz import UNREADABLE, read_npz, write_npz
 
 Episode = dict[str, np.ndarray]
 
 ALIASES = {'images': 'image', 'actions': 'action', 'rewards': 'reward'}
 FLAGS = ('is_first', 'is_last', 'is_terminal')
+META = {
+  'task': str, 'expert': str, 'env': dict, 'versions': dict, 'returns': [float],
+  'successes': [bool], 'rejected': int,
+}  # fmt: skip
 TOLERANCE = 1e-6  # how far beyond [-1, 1] an action may lie, for rounding
 
 _resized_folders = set()
@@ -101,12 +106,19 @@ def summary(folder: str | pathlib.Path, size: tuple[int, int] | None = None) -> 
 def load_meta(folder: str | pathlib.Path) -> dict | None:
   """The folder's meta.json, or None if it has none."""
   path = pathlib.Path(folder) / 'meta.json'
-  try:
-    return json.loads(path.read_text())
-  except FileNotFoundError:
-    return None
-  except (OSError, ValueError) as error:
-    raise UserError(f"The file '{path}' is not readable as JSON ({error}).") from error
+  meta = read_json(path)
+  return None if meta is None else check_fields(meta, META, f"'{path}'", optional=True)
+
+
+def fingerprint(episodes: list[Episode]) -> str:
+  """Of what episodes hold, wherever their files lie."""
+  digest = hashlib.sha256()
+  for episode in episodes:
+    for key in sorted(x for x in episode if not x.startswith('log_')):
+      value = np.ascontiguousarray(episode[key])
+      digest.update(f'{key} {value.dtype} {value.shape}'.encode())
+      digest.update(value)
+  return digest.hexdigest()[:16]
 
 
 def complete_episode(arrays: dict, source: str) -> Episode:
@@ -123,7 +135,9 @@ def complete_episode(arrays: dict, source: str) -> Episode:
   episode = {'action': _check_action(arrays.pop('action'), source)}
   episode.update(_flags(arrays, rows, source))
   reward = arrays.pop('reward', np.zeros(rows))
-  episode['reward'] = _check_column('reward', reward, rows, source).astype(np.float32, copy=False)
+  reward = _check_column('reward', reward, rows, source).astype(np.float32, copy=False)
+  _check_finite('reward', reward, source)
+  episode['reward'] = reward
   for key, value in arrays.items():
     if value.dtype.kind in 'biuf' and value.ndim:
       episode[key] = _check_extra(key, value, rows, source)

@@ -7,6 +7,7 @@ from typing import Any, overload
 from .config import Config, apply_presets, check_key, convert, default_config, of_task
 from .errors import UserError
 from .helptext import help_text
+from .schema import parse_limit
 
 
 class Flags:
@@ -25,14 +26,15 @@ class Flags:
   def parse(self, argv=None, *, extra=None):
     """The config, or (config, own) where `extra` lists a script's own flags.
 
-    An extra flag is `name: default` or `name: (default, 'meaning')`. Prints and exits on --help.
+    An extra flag is `name: default` or `name: (default, 'meaning')`, where the meaning may begin
+    with a limit as in configs.yaml. Prints and exits on --help.
     """
     names, given, own = self._read(argv, extra)
     config = apply_presets(self.config, names)
     config = config.update({k: v for k, v in given.items() if k not in own})
     if extra is None:
       return config
-    return config, Config(own).update({k: v for k, v in given.items() if k in own})
+    return config, own.update({k: v for k, v in given.items() if k in own})
 
   def parse_tasks(self, argv: Sequence[str] | None = None) -> list[Config]:
     """A config for each task to train on, with the settings of its own suite alone."""
@@ -127,4 +129,6 @@ def _split_flags(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 def _split_extra(extra: Mapping[str, Any]) -> tuple[Config, dict[str, str]]:
   pairs = {k: v if isinstance(v, tuple) else (v, '') for k, v in extra.items()}
-  return Config({k: v for k, (v, _) in pairs.items()}), {k: m for k, (_, m) in pairs.items()}
+  limits = {k: parse_limit(meaning)[0] for k, (_, meaning) in pairs.items()}
+  own = Config({k: v for k, (v, _) in pairs.items()}).limited(limits)
+  return own, {k: m for k, (_, m) in pairs.items()}

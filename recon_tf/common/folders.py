@@ -1,16 +1,18 @@
 """Run folders: where a run lies, whether it is finished, and whether its settings still hold."""
 
-import json
 import pathlib
 import re
 
-from recon_tf.common.config import Config
+from recon_tf.common.checkpoint import read_meta, state_paths
+from recon_tf.common.config import Config, saved_values
 from recon_tf.common.errors import UserError
+from recon_tf.common.files import read_json
+from recon_tf.common.npz import UNREADABLE
 
 # Keys that may change when a run goes on: they steer how long it runs and what it shows.
 FREE = (
   'logdir', 'tasks', 'steps', 'eval_every', 'eval_episodes', 'eval_final', 'video_every', 'keep',
-  'keep_every', 'threads', 'piece', 'demos', 'replay.memory',
+  'keep_every', 'threads', 'piece', 'demos', 'replay.memory', 'offline', 'wandb',
 )  # fmt: skip
 
 
@@ -22,8 +24,27 @@ def run_folder(config: Config) -> pathlib.Path:
 
 def finished(config: Config, folder: pathlib.Path) -> dict | None:
   """The final evaluation of a run that has done all its steps, otherwise None."""
-  result = read_json(folder / 'eval' / 'final.json')
-  return result if result and result.get('step', -1) >= config.steps else None
+  path = folder / 'eval' / 'final.json'
+  result = read_json(path, {'step': int})
+  if not result or result['step'] < config.steps:
+    return None
+  _check_claim(result['step'], folder, path)
+  return result
+
+
+def _check_claim(step: int, folder: pathlib.Path, path: pathlib.Path) -> None:
+  """A final evaluation of a step that no checkpoint has reached is not believed."""
+  for state in reversed(state_paths(folder / 'checkpoints')):
+    try:
+      reached = read_meta(state)['step']
+    except (*UNREADABLE, UserError):
+      continue
+    if reached < step:
+      raise UserError(
+        f"'{path}' says step {step}, but the newest checkpoint is of step {reached}; remove that "
+        'file to go on from the checkpoint.'
+      )
+    return
 
 
 def check_settings(config: Config, folder: pathlib.Path) -> None:
@@ -31,7 +52,7 @@ def check_settings(config: Config, folder: pathlib.Path) -> None:
   path = folder / 'config.yaml'
   if not path.exists():
     return
-  old = Config.load(path).flat
+  old = saved_values(path)
   changed = [k for k, v in config.flat.items() if k not in FREE and k in old and old[k] != v]
   if changed:
     key = changed[0]
@@ -39,12 +60,3 @@ def check_settings(config: Config, folder: pathlib.Path) -> None:
       f"'{folder}' holds a run with {key} = {old[key]}, not {config.flat[key]}; set another "
       f'--logdir, or remove that folder to start anew.'
     )
-
-
-def read_json(path: pathlib.Path) -> dict | None:
-  """A JSON object, None if it is missing or half-written."""
-  try:
-    content = json.loads(path.read_text())
-  except (OSError, ValueError):
-    return None
-  return content if isinstance(content, dict) else None

@@ -1,21 +1,18 @@
-"""The --help text: presets and keys with the comments that stand behind them in configs.yaml."""
+"""The --help text: presets and keys with the comments that stand after them in configs.yaml."""
 
 import pathlib
-import re
 import sys
 import textwrap
 from collections.abc import Mapping
 
-from .config import Config, config_file, presets, show
+from .config import Config, documented, presets, show
 
 WIDTH = 100
-# A key, its value with quoted parts kept whole, and the comment behind it.
-LINE = re.compile(r"""^(\s*)([\w.-]+):((?:'[^']*'|"[^"]*"|[^#'"])*)(?:#\s*(.*))?$""")
 
 
 def help_text(config: Config, about: str, own: Mapping, meanings: Mapping[str, str]) -> str:
   """Usage, presets in their groups, the script's own flags and all keys with defaults."""
-  comments, headings = read_comments(config_file().read_text(encoding='utf-8'))
+  comments, headings, limits = documented()
   name = sys.argv[0] if len(sys.argv[0]) < 40 else pathlib.Path(sys.argv[0]).name
   lines = [f'usage: {name} [--configs PRESET ...] [--KEY VALUE ...]']
   lines += ['', *textwrap.wrap(about, WIDTH)] if about else []
@@ -38,45 +35,9 @@ def help_text(config: Config, about: str, own: Mapping, meanings: Mapping[str, s
     if top != group and comments.get(top):
       lines += _wrap(f'    {top} ', f'({comments[top]})')
     group = top
-    lines += _row(f'--{key}', show(value), comments.get(key, ''))
+    allowed = limits[key].text if key in limits else ''
+    lines += _row(f'--{key}', show(value), f'{allowed} {comments.get(key, "")}'.strip())
   return '\n'.join(line.rstrip() for line in lines)
-
-
-def read_comments(text: str) -> tuple[dict[str, str], dict[str, str]]:
-  """Comment behind each key, and the heading above it; presets are named with a colon, `cpu:`."""
-  comments, headings, groups = {}, {}, []
-  heading, previous = '', ''
-  for line in _joined(text):
-    if line.lstrip().startswith('#'):
-      if not previous.strip():
-        heading = line.strip().lstrip('# ')
-    elif match := LINE.match(line):
-      indent, name, value, comment = match.groups()
-      groups = [(depth, group) for depth, group in groups if depth < len(indent)]
-      key = '.'.join([*(group for _, group in groups if group != 'defaults:'), name])
-      if not groups:
-        key = name = f'{name}:'
-      comments[key] = comment or ''
-      if heading and key != 'defaults:':
-        headings[key] = heading
-      heading = ''
-      if not value.strip():
-        groups.append((len(indent), name))
-    previous = line
-  return comments, headings
-
-
-def _joined(text: str) -> list[str]:
-  """Lines, with a mapping in braces that runs over several of them made one."""
-  lines, depth = [], 0
-  for line in text.splitlines():
-    if depth > 0:
-      lines[-1] += ' ' + line.strip()
-    else:
-      lines.append(line)
-    bare = re.sub(r"""'[^']*'|"[^"]*"|#.*""", '', line)
-    depth += sum(bare.count(c) for c in '{[') - sum(bare.count(c) for c in '}]')
-  return lines
 
 
 def _first_of(key: str, config: Config) -> str:

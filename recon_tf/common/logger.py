@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 import pathlib
 import time
 from collections.abc import Callable, Iterable
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from recon_tf.common.errors import UserError
+from recon_tf.common.files import warn_once, write_bytes
 
 
 class Logger:
@@ -23,7 +25,9 @@ class Logger:
 
   def scalar(self, name: str, value) -> None:
     """A number; several of one name before a write are averaged."""
-    self._scalars.setdefault(name, []).append(float(value))
+    total = self._scalars.setdefault(name, [0.0, 0])
+    total[0] += float(value)
+    total[1] += 1
 
   def histogram(self, name: str, values) -> None:
     self._others.append(('histogram', name, np.asarray(values).reshape(-1)))
@@ -53,11 +57,20 @@ class Logger:
 
   def write(self) -> None:
     """Hands everything to the outputs, under the present step."""
-    scalars = {name: float(np.mean(values)) for name, values in self._scalars.items()}
+    scalars = {name: total / count for name, (total, count) in self._scalars.items()}
     others = self._others
     self._scalars, self._others = {}, []
     for output in self.outputs:
       output(int(self.step), scalars, others)
+
+  @property
+  def pending(self) -> dict[str, list]:
+    """Sum and count of the scalars that wait for a write; a checkpoint keeps them."""
+    return {name: list(total) for name, total in self._scalars.items()}
+
+  @pending.setter
+  def pending(self, totals: dict[str, list]) -> None:
+    self._scalars = {name: list(total) for name, total in totals.items()}
 
   def close(self) -> None:
     for output in self.outputs:
@@ -70,11 +83,18 @@ class Progress:
   # In this order; the first that has ever been reported is shown.
   RESULTS = ('eval/success', 'eval/return', 'train/success', 'train/return')
 
-  def __init__(self, total: int, name: str = '', clock: Callable[[], float] = time.time):
+  def __init__(
+    self,
+    total: int,
+    name: str = '',
+    clock: Callable[[], float] = time.time,
+    work: Callable[[], tuple[int, int]] | None = None,
+  ):
     self.total = int(total)
+    self._work = work  # updates done and in all: they take the time, and not every step has one
     self.name = name
     self._clock = clock
-    self._start = self._last = None
+    self._start = self._last = self._begun = None
     self._results = {}
 
   def __call__(self, step: int, metrics: dict | None = None) -> str:
@@ -86,8 +106,10 @@ class Progress:
       parts.append(f'{_rate(self._last, (step, now)):.1f} fps')
     for name in [x for x in self.RESULTS if x in self._results][:1]:
       parts.append(f'{name.replace("/", " ")} {self._results[name]:.2f}')
-    if self._start is not None and _rate(self._start, (step, now)) > 0:
-      left = max(0, self.total - step) / _rate(self._start, (step, now))
+    done, total = self._work() if self._work else (step, self.total)
+    self._begun = self._begun or (done, now)
+    if _rate(self._begun, (done, now)) > 0:
+      left = max(0, total - done) / _rate(self._begun, (done, now))
       parts.append(f'ETA {_duration(left)}')
     self._start, self._last = self._start or (step, now), (step, now)
     return ' | '.join([self.name, *parts] if self.name else parts)
@@ -96,8 +118,8 @@ class Progress:
 class TerminalOutput:
   """Prints one progress line for each write that holds scalars."""
 
-  def __init__(self, total: int, name: str = ''):
-    self.progress = Progress(total, name)
+  def __init__(self, total: int, name: str = '', work: Callable | None = None):
+    self.progress = Progress(total, name, work=work)
 
   def __call__(self, step: int, scalars: dict, others: list) -> None:
     if scalars:
@@ -108,18 +130,21 @@ class TerminalOutput:
 
 
 class JSONLOutput:
-  """Appends one JSON object a write to metrics.jsonl.
+  """Appends one JSON object per write to metrics.jsonl.
 
-  A run that resumes from a checkpoint gives its step: later lines, of work that was lost and
-  will be done again, are removed, and so is a line that a kill cut off.
+  A run that resumes from a checkpoint gives the number of lines that the file had there, from
+  sync(), or at least the step: what came later will be done again and is removed.
   """
 
-  def __init__(self, logdir: str | pathlib.Path, resume: int | None = None):
+  def __init__(
+    self, logdir: str | pathlib.Path, resume: int | None = None, lines: int | None = None
+  ):
     self.path = pathlib.Path(logdir) / 'metrics.jsonl'
+    self._lines = 0
     try:
       self.path.parent.mkdir(parents=True, exist_ok=True)
       if self.path.exists():
-        self._trim(resume)
+        self._trim(resume, lines)
     except OSError as error:
       raise self._unwritable(error) from error
     self._append('')
@@ -128,6 +153,16 @@ class JSONLOutput:
     if scalars:
       values = {k: v if math.isfinite(v) else None for k, v in scalars.items()}
       self._append(json.dumps({'step': step, **values}, allow_nan=False) + '\n')
+      self._lines += 1
+
+  def sync(self) -> int:
+    """Sees to it that all lines are on the disk; returns their number."""
+    try:
+      with open(self.path, 'rb') as file:
+        os.fsync(file.fileno())
+    except OSError as error:
+      raise self._unwritable(error) from error
+    return self._lines
 
   def close(self) -> None:
     pass
@@ -142,13 +177,19 @@ class JSONLOutput:
   def _unwritable(self, error: OSError) -> UserError:
     return UserError(f"Cannot write '{self.path}': {error.strerror}; choose another folder.")
 
-  def _trim(self, resume: int | None) -> None:
-    lines = self.path.read_text(encoding='utf-8').splitlines(keepends=True)
-    kept = [x for x in lines if _keep_line(x, resume)]
-    if kept != lines:
-      temporary = self.path.with_suffix('.writing')
-      temporary.write_text(''.join(kept), encoding='utf-8')
-      temporary.replace(self.path)
+  def _trim(self, resume: int | None, lines: int | None) -> None:
+    before = self.path.read_bytes().split(b'\n')  # what follows the last one was cut off
+    kept = [x for x in before[:-1] if _keep_line(x, resume)]
+    if lines is not None and len(before) > lines:
+      kept = before[:lines]
+    elif lines is not None:
+      warn_once(f"'{self.path}' has {len(before) - 1} lines instead of {lines}; some are lost.")
+    for number, line in enumerate(kept, 1):
+      if not _is_record(line):
+        warn_once(f"line {number} of '{self.path}' is damaged.")
+    self._lines = len(kept)
+    if [*kept, b''] != before:
+      write_bytes(self.path, b''.join(x + b'\n' for x in kept))
 
 
 class TensorBoardOutput:
@@ -216,11 +257,19 @@ def _check_pixels(name: str, value: np.ndarray, ndim: int) -> np.ndarray:
   return value
 
 
-def _keep_line(line: str, resume: int | None) -> bool:
+def _is_record(line: bytes) -> bool:
   try:
-    return line.endswith('\n') and (resume is None or json.loads(line)['step'] <= resume)
+    return isinstance(json.loads(line)['step'], int)
   except (ValueError, KeyError, TypeError):
     return False
+
+
+def _keep_line(line: bytes, resume: int | None) -> bool:
+  """Damaged lines stay, since readers name and skip them."""
+  try:
+    return resume is None or json.loads(line)['step'] <= resume
+  except (ValueError, KeyError, TypeError):
+    return resume is None or resume >= 0
 
 
 def _rate(before: tuple, now: tuple) -> float:

@@ -1,5 +1,6 @@
 """Replay on disk: episodes are files, sequences are read from them by offset."""
 
+import array
 import bisect
 import collections
 import concurrent.futures
@@ -11,9 +12,16 @@ import threading
 
 import numpy as np
 
-from recon_tf.common.episodes import Episode, complete_episode, list_files, save_episode
+from recon_tf.common.episodes import (
+  Episode,
+  complete_episode,
+  list_files,
+  load_episode,
+  save_episode,
+)
 from recon_tf.common.errors import UserError
-from recon_tf.common.npz import UNREADABLE, remove_temporary
+from recon_tf.common.files import remove_temporary
+from recon_tf.common.npz import UNREADABLE
 from recon_tf.common.slices import Damaged, Field, SliceReader, is_plain, read_fields
 
 AHEAD = 8  # batches that may be loading or waiting in the background
@@ -27,12 +35,19 @@ class Entry:
   path: str
   rows: int
   fields: dict[str, Field] | None = None
+  sums: array.array | None = None
   data: Episode | None = None
   number: int = -1
 
 
 class Replay:
-  """Stores episodes and samples sequences; without a directory it lives in memory."""
+  """Stores episodes and samples sequences; without a directory it lives in memory.
+
+  A run that goes on from a checkpoint gives the position it had there in `until`: later files
+  wait, in `waiting`, until admit() takes them up or an episode of the same number replaces them.
+  With `hold`, files beyond the capacity stay on the disk until release(), because an older
+  checkpoint may need them. `spec` is what fits, key -> (dtype, shape of a row), from the task.
+  """
 
   def __init__(
     self,
@@ -40,15 +55,20 @@ class Replay:
     capacity: float = 5e6,
     memory: float = 1.0,
     seed: int = 0,
+    until: int | None = None,
+    hold: bool = False,
+    spec: dict | None = None,
   ):
     self.directory = None if directory is None else pathlib.Path(directory)
     self.capacity = int(capacity)
     self.seed = int(seed)
-    self.position = 0  # number of the next episode; a checkpoint keeps it for rewind()
+    self.position = 0  # number of the next episode; a checkpoint keeps it
+    self.waiting = {}  # number -> file that is on the disk but not in the replay yet
+    self._until, self._hold, self._held = until, hold, []
     self._entries, self._ends = [], []  # _ends: stored rows up to and with each entry
     self._head, self._base = 0, 0  # entries and rows removed at the front
     self._version = 0  # of the content
-    self._spec = {}  # key -> (dtype, shape of a row)
+    self._spec = dict(spec or {})
     self._layouts = {}  # equal layouts are stored once
     self._ongoing = collections.defaultdict(list)
     self._ahead = collections.OrderedDict()
@@ -68,9 +88,9 @@ class Replay:
     return len(self._entries) - self._head
 
   @property
-  def lengths(self) -> list[tuple[int, int]]:
-    """Number and transitions of every stored episode."""
-    return [(x.number, x.rows - 1) for x in self._entries[self._head :]]
+  def first(self) -> int:
+    """Number of the oldest episode."""
+    return self._entries[self._head].number if self.episodes else self.position
 
   @property
   def stats(self) -> dict[str, int]:
@@ -103,6 +123,9 @@ class Replay:
     else:
       path = save_episode(self.directory, episode, number=self.position)
       entry = self._open_entry(path)
+      self._reader.trust(entry.path)
+      if self.position in self.waiting:  # it was made before, but not all of its round
+        self.waiting.pop(self.position).unlink(missing_ok=True)
     with self._lock:
       self._append(entry)
       self._evict()
@@ -130,13 +153,31 @@ class Replay:
       while len(self._ahead) > AHEAD:
         self._ahead.popitem(last=False)
 
-  def rewind(self, position: int) -> None:
-    """Removes the episodes numbered `position` and later, to go back to a checkpoint."""
+  def peek(self) -> Episode | None:
+    """The next episode that waits to be taken up, None if there is none or it is damaged."""
+    path = self.waiting.get(self.position)
+    if path is None:
+      return None
+    try:
+      episode = load_episode(path, None)
+      self._check_spec({k: (v.dtype, v.shape[1:]) for k, v in episode.items()})
+      return episode
+    except UserError as error:
+      self._set_aside(self.waiting.pop(self.position), error)
+      return None
+
+  def admit(self) -> None:
+    """Takes up the episode that peek() returned, as if it were stored now."""
+    entry = self._open_entry(self.waiting.pop(self.position))
     with self._lock:
-      for entry in [x for x in self._entries[self._head :] if x.number >= position]:
-        self._remove(entry)
-        self._delete(entry)
-      self.position = int(position)
+      self._append(entry)
+      self._evict()
+
+  def release(self, first: int) -> None:
+    """Deletes held files of episodes before this number; no checkpoint needs them any more."""
+    for entry in [x for x in self._held if x.number < first]:
+      self._held.remove(entry)
+      self._delete(entry)
 
   def close(self) -> None:
     self._thread.shutdown(cancel_futures=True)
@@ -184,6 +225,8 @@ class Replay:
       if entry.fields is None and data is None:
         data = self._reader.decode(entry.path)
         self._check_spec({k: (v.dtype, v.shape[1:]) for k, v in data.items()})
+      elif data is None:
+        self._reader.verify(entry.path, entry.fields.values(), entry.sums)
       for key, target in out.items():
         if data is None and key in entry.fields:
           self._reader.read(entry.path, entry.fields[key], start, target)
@@ -202,6 +245,13 @@ class Replay:
       raise UserError(f"Cannot use '{self.directory}' as replay: {error.strerror}.") from error
     remove_temporary(self.directory)
     for path in paths:
+      number = _number(path)
+      if self._until is not None and number >= self._until:
+        # Of two with one number, the later replaces the other: its writer was killed in between.
+        if number in self.waiting:
+          self.waiting[number].unlink(missing_ok=True)
+        self.waiting[number] = path
+        continue
       try:
         entry = self._open_entry(path)
         if entry.fields is not None:
@@ -213,15 +263,16 @@ class Replay:
         self._set_aside(path, error)
         continue
       self._append(entry)
+    if self._until is not None:
+      self.position = self._until
     self._evict()
 
   def _open_entry(self, path: pathlib.Path) -> Entry:
-    rows, fields = read_fields(path)
-    number = re.search(r'-(\d{8})-\d+\.npz$', path.name)
+    rows, fields, sums = read_fields(path)
     layout = None
     if is_plain(fields):
       layout = self._layouts.setdefault(fields, {x.key: x for x in fields})
-    return Entry(str(path), rows, layout, number=int(number[1]) if number else -1)
+    return Entry(str(path), rows, layout, sums, number=_number(path))
 
   def _check_spec(self, spec: dict) -> None:
     trained = {k: v for k, v in spec.items() if not k.startswith('log_')}
@@ -249,7 +300,11 @@ class Replay:
       self._entries[self._head] = None
       self._head += 1
       self._version += 1
-      self._delete(entry)
+      if self._hold and entry.path:
+        self._reader.forget(entry.path)
+        self._held.append(entry)
+      else:
+        self._delete(entry)
     if self._head > COMPACT and self._head > len(self._entries) // 2:
       del self._entries[: self._head], self._ends[: self._head]
       self._head = 0
@@ -281,6 +336,11 @@ class _DamagedEntry(Exception):
 
 def _as_tuple(key: int | tuple) -> tuple[int, ...]:
   return tuple(int(x) for x in key) if isinstance(key, tuple | list) else (int(key),)
+
+
+def _number(path: pathlib.Path) -> int:
+  match = re.search(r'-(\d{8})-\d+\.npz$', path.name)
+  return int(match[1]) if match else -1
 
 
 def _describe(spec: tuple | None) -> str:

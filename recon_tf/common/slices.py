@@ -1,5 +1,6 @@
 """Reads some rows of an episode file without reading the rest of it."""
 
+import array
 import ast
 import collections
 import functools
@@ -9,10 +10,13 @@ import pathlib
 import struct
 import typing
 import zipfile
+import zlib
+from collections.abc import Iterable
 
 import numpy as np
 
-from recon_tf.common.episodes import ALIASES, FLAGS, Episode, load_episode
+from recon_tf.common.episodes import ALIASES, FLAGS, TOLERANCE, Episode, load_episode
+from recon_tf.common.npz import all_members
 
 HEAD = 1024  # bytes that hold a zip header and an array header of usual size
 FILES = 256  # files kept open
@@ -32,13 +36,15 @@ class Damaged(Exception):
   """A file that turned out to be unreadable or to hold something else."""
 
 
-def read_fields(path: pathlib.Path) -> tuple[int, tuple[Field, ...]]:
-  """Rows and arrays of a file, from its headers alone."""
-  fields, rows = [], None
+def read_fields(path: pathlib.Path) -> tuple[int, tuple[Field, ...], array.array]:
+  """Rows, arrays and checksums (start, size, CRC32 of each array) of a file, from its headers."""
+  fields, rows, sums = [], None, array.array('Q')
   with open(path, 'rb') as file, zipfile.ZipFile(file) as archive:
     size = os.fstat(file.fileno()).st_size
-    for info in archive.infolist():
+    for info in all_members(archive):
       key = info.filename.removesuffix('.npy')
+      if any(key == x[0] for x in fields):
+        raise ValueError(f"it has '{key}' twice")
       shape, dtype, offset = _read_header(file.fileno(), archive, info)
       end = 0 if offset is None else offset + dtype.itemsize * math.prod(shape)
       if end > size:
@@ -46,14 +52,18 @@ def read_fields(path: pathlib.Path) -> tuple[int, tuple[Field, ...]]:
       if ALIASES.get(key, key) == 'action':
         rows = shape[0] if shape else 0
       fields.append((key, offset, dtype, shape))
+      if offset is not None:
+        header = info.file_size - dtype.itemsize * math.prod(shape)
+        sums.extend((offset - header, info.file_size, info.CRC))
   if rows is None or rows < 2:
     raise ValueError("it has no 'action' of two rows or more")
   if any(shape[:1] != (rows,) for _, offset, _, shape in fields if offset is not None):
     fields = [(key, None, dtype, shape) for key, _, dtype, shape in fields]
-  return rows, tuple(
+  layout = tuple(
     Field(key, offset, dtype, shape[1:], dtype.itemsize * math.prod(shape[1:]))
     for key, offset, dtype, shape in fields
   )
+  return rows, layout, sums
 
 
 def is_plain(fields: tuple[Field, ...]) -> bool:
@@ -71,6 +81,26 @@ class SliceReader:
     self.used = 0
     self._files = collections.OrderedDict()
     self._decoded = collections.OrderedDict()
+    self._verified = set()
+
+  def trust(self, path: str) -> None:
+    """Takes a file as good, because this process has just written it."""
+    self._verified.add(path)
+
+  def verify(self, path: str, fields: Iterable[Field], sums: array.array) -> None:
+    """Compares checksums and looks for NaN, in the whole file, when it is first used."""
+    if path in self._verified:
+      return
+    try:
+      file = self._open(path)
+      data = memoryview(os.pread(file, os.fstat(file).st_size, 0))
+    except OSError as error:
+      raise Damaged(str(error)) from error
+    for field, start, size, crc in zip(fields, sums[::3], sums[1::3], sums[2::3], strict=True):
+      if zlib.crc32(data[start : start + size]) != crc:
+        raise Damaged('its data does not match its checksum')
+      _check_values(field, data[field.offset : start + size])
+    self._verified.add(path)
 
   def read(self, path: str, field: Field, start: int, out: np.ndarray) -> None:
     """Fills `out` with the rows of one array from `start` on."""
@@ -94,6 +124,7 @@ class SliceReader:
 
   def forget(self, path: str) -> None:
     """Lets go of a file that is about to be removed."""
+    self._verified.discard(path)
     if path in self._files:
       os.close(self._files.pop(path))
     if path in self._decoded:
@@ -121,8 +152,15 @@ def _read_header(file: int, archive, info) -> tuple[tuple, np.dtype, int | None]
   head = os.pread(file, HEAD, info.header_offset)
   if len(head) < 30 or head[:4] != b'PK\x03\x04':
     raise ValueError('a header is missing')
-  start = 30 + sum(struct.unpack('<HH', head[26:30]))
+  if info.file_size != info.compress_size:
+    raise ValueError(f"the size of '{info.filename}' is wrong")
+  name, extra = struct.unpack('<HH', head[26:30])
+  if head[30 : 30 + name].decode('latin1') != info.orig_filename:
+    raise ValueError(f"'{info.filename}' has two names")
+  start = 30 + name + extra
   shape, dtype, ordered, size = _parse_array_header(head[start:])
+  if size + dtype.itemsize * math.prod(shape) != info.file_size:
+    raise ValueError(f"the header of '{info.filename}' does not fit its data")
   return shape, dtype, info.header_offset + start + size if ordered else None
 
 
@@ -153,6 +191,16 @@ def _is_ours(field: Field) -> bool:
   if field.key.startswith('log_'):
     return field.dtype.kind in 'biuf'
   return field.dtype == np.float32 or (field.dtype == np.uint8 and len(field.shape) == 3)
+
+
+def _check_values(field: Field, data: memoryview) -> None:
+  if field.dtype.kind != 'f' or field.key.startswith('log_'):
+    return
+  values = np.frombuffer(data, field.dtype)
+  if not np.isfinite(values).all():
+    raise Damaged(f"it has a NaN or infinite '{field.key}'")
+  if field.key == 'action' and np.abs(values).max() > 1 + TOLERANCE:
+    raise Damaged("it has an 'action' beyond [-1, 1]")
 
 
 def _nbytes(episode: Episode) -> int:

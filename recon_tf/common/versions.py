@@ -2,16 +2,18 @@
 
 import datetime
 import importlib.metadata
-import json
 import os
 import pathlib
 import platform
 import subprocess
 
+from recon_tf.common.files import read_json, try_json, write_json
+
 PACKAGES = (
   'tensorflow', 'tensorflow-probability', 'numpy', 'mujoco', 'dm_control', 'metaworld',
   'gymnasium', 'gymnasium-robotics',
 )  # fmt: skip
+STARTS = {'starts': [dict]}
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -31,18 +33,14 @@ def run_meta() -> dict:
 def record_meta(folder: pathlib.Path) -> None:
   """Adds this start to the run's meta.json; a resumed run has several."""
   path = folder / 'meta.json'
-  temporary = folder / f'.{path.name}.{os.getpid()}.tmp'
-  temporary.write_text(json.dumps({'starts': [*read_starts(folder), run_meta()]}, indent=1) + '\n')
-  temporary.replace(path)
+  before = read_json(path, STARTS) or {'starts': []}
+  write_json(path, {'starts': [*before['starts'], run_meta()]})
 
 
 def read_starts(folder: pathlib.Path) -> list[dict]:
   """Every recorded start of a run, oldest first; none for a run that recorded nothing."""
-  try:
-    starts = json.loads((folder / 'meta.json').read_text())['starts']
-  except (OSError, ValueError, KeyError, TypeError):
-    return []
-  return [x for x in starts if isinstance(x, dict)] if isinstance(starts, list) else []
+  content = try_json(folder / 'meta.json', STARTS)
+  return content['starts'] if content else []
 
 
 def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
@@ -61,7 +59,8 @@ def git_state(folder: pathlib.Path) -> dict:
   commit = _git(folder, 'rev-parse', 'HEAD')
   # An installed package may lie inside of somebody else's repository.
   if not commit or not (folder / '.git').exists():
-    return {'commit': '', 'changed': False}
+    # An image carries the commit that it was built from.
+    return {'commit': os.environ.get('RECON_COMMIT', ''), 'changed': False}
   changed = _git(folder, 'status', '--porcelain', '--untracked-files=no')
   return {'commit': commit, 'changed': bool(changed)}
 

@@ -3,7 +3,7 @@
 import os
 import pathlib
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from recon_tf.common.episodes import (
   save_episode,
 )
 from recon_tf.common.errors import UserError, nearest
+from recon_tf.demos.match import rename
 from recon_tf.demos.meta import add_episode, new_meta, write_meta
 
 Range = tuple[float, float]
@@ -28,11 +29,12 @@ def import_npz(
   task: str = '',
   limit: int | None = None,
   size: Size = (64, 64),
+  names: Sequence[str] = (),
 ) -> dict:
   """Copies a folder of DreamerV2 or CMIL episodes, completed and checked."""
   files = episode_files(folder)[:limit]
   episodes = ((f"file '{x}'", load_episode(x, size)) for x in files)
-  return _store(episodes, outdir, task, folder, size)
+  return _store(episodes, outdir, task, folder, size, names)
 
 
 def import_minari(
@@ -43,6 +45,7 @@ def import_minari(
   rescale: Range | None = None,
   limit: int | None = None,
   size: Size = (64, 64),
+  names: Sequence[str] = (),
 ) -> dict:
   """Converts a local Minari dataset; actions are scaled from the bounds of its action space."""
   import minari
@@ -59,7 +62,7 @@ def import_minari(
     raise UserError(f"The Minari dataset '{dataset_id}' cannot be read ({error}).") from error
   bounds = rescale or _bounds(dataset.action_space)
   episodes = _minari_episodes(dataset, dataset_id, image_key, bounds, limit)
-  return _store(episodes, outdir, task, dataset_id, size)
+  return _store(episodes, outdir, task, dataset_id, size, names)
 
 
 def import_hdf5(
@@ -70,6 +73,7 @@ def import_hdf5(
   rescale: Range | None = None,
   limit: int | None = None,
   size: Size = (64, 64),
+  names: Sequence[str] = (),
 ) -> dict:
   """Converts robomimic's layout: data/demo_*/{obs/<key>, actions, rewards, dones}."""
   import h5py
@@ -83,7 +87,7 @@ def import_hdf5(
   with file:
     demos = _demo_groups(file, path)[:limit]
     episodes = (_read_demo(x, path, image_key, rescale) for x in demos)
-    return _store(episodes, outdir, task, path, size)
+    return _store(episodes, outdir, task, path, size, names)
 
 
 def _minari_episodes(dataset, name, image_key, bounds, limit) -> Iterator[tuple[str, Episode]]:
@@ -94,7 +98,7 @@ def _minari_episodes(dataset, name, image_key, bounds, limit) -> Iterator[tuple[
     if not isinstance(data.actions, np.ndarray):
       raise UserError(f'The {source} has no plain array of actions, which is needed.')
     obs = data.observations
-    obs = _flatten(obs) if isinstance(obs, dict) else {'observation': np.asarray(obs)}
+    obs = _flatten(obs) if isinstance(obs, dict) else {'vector': np.asarray(obs)}
     obs = _choose_image(obs, image_key, source)
     yield source, _convert(obs, data.actions, data.rewards, data.terminations, source, bounds)
 
@@ -193,7 +197,12 @@ def _bounds(space) -> tuple | None:
 
 
 def _store(
-  episodes: Iterable[tuple[str, Episode]], outdir: str, task: str, origin: str, size: Size
+  episodes: Iterable[tuple[str, Episode]],
+  outdir: str,
+  task: str,
+  origin: str,
+  size: Size,
+  names: Sequence[str],
 ) -> dict:
   """Writes all episodes or none: into a folder beside, which is then moved into place."""
   outdir = pathlib.Path(outdir)
@@ -203,6 +212,7 @@ def _store(
     if outdir.exists() and (not outdir.is_dir() or any(outdir.iterdir())):
       raise UserError(f"'{outdir}' is not an empty folder; choose another --outdir for the import.")
     for number, (source, episode) in enumerate(episodes):
+      episode = rename(episode, names)
       if 'image' in episode:
         episode['image'] = resize_images(episode['image'], size, pathlib.Path(origin))
       shapes = shapes or _shapes(episode)

@@ -1,10 +1,6 @@
 """Rolls out the expert of a task and keeps its episodes."""
 
-import contextlib
-import fcntl
-import os
 import pathlib
-from collections.abc import Iterator
 
 import numpy as np
 import tqdm
@@ -13,7 +9,7 @@ from recon_tf import envs, experts
 from recon_tf.common.config import Config, load_config
 from recon_tf.common.episodes import Episode, save_episode
 from recon_tf.common.errors import UserError
-from recon_tf.common.npz import remove_temporary
+from recon_tf.common.files import remove_temporary, sole_writer
 from recon_tf.demos.meta import add_episode, env_settings, new_meta, resume_meta, write_meta
 
 
@@ -40,25 +36,6 @@ def make_demos(
         return _make(task, episodes, folder, config, seed, progress)
   print(f"'{folder}' holds {len(meta['returns'])} demonstrations of {task} already.")
   return meta
-
-
-@contextlib.contextmanager
-def sole_writer(folder: pathlib.Path) -> Iterator[None]:
-  """Waits until no other process fills this folder; a killed one lets go of it by itself."""
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)  # the folder itself is the lock: nothing is left behind
-  except OSError as error:
-    raise UserError(
-      f"Cannot write to the folder '{folder}': {error.strerror}; choose another."
-    ) from error
-  try:
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    yield
-  finally:
-    with contextlib.suppress(OSError):
-      folder.rmdir()  # only if nothing came of it
-    os.close(handle)
 
 
 def _full_meta(folder: pathlib.Path, task: str, settings: dict, episodes: int) -> dict | None:

@@ -1,14 +1,12 @@
 """meta.json of a demonstration folder: where its episodes come from."""
 
 import importlib.metadata
-import json
-import os
 import pathlib
 
 from recon_tf.common.config import Config
 from recon_tf.common.episodes import list_files, load_episode, load_meta
 from recon_tf.common.errors import UserError
-from recon_tf.common.npz import TEMPORARY
+from recon_tf.common.files import write_json
 
 PACKAGES = ('mujoco', 'dm_control', 'metaworld', 'gymnasium', 'gymnasium-robotics', 'numpy')
 # Settings that change what a demonstration shows; other keys of env may differ freely.
@@ -51,6 +49,7 @@ def resume_meta(folder: pathlib.Path, task: str, settings: dict) -> dict | None:
         'choose another folder.'
       )
     return None
+  meta = {'seed': None, 'returns': [], 'successes': [], 'rejected': 0, **meta}
   if meta.get('task') != task:
     raise UserError(
       f"The folder '{folder}' holds demonstrations of '{meta.get('task')}', not of '{task}'; "
@@ -63,7 +62,7 @@ def resume_meta(folder: pathlib.Path, task: str, settings: dict) -> dict | None:
         f"The demonstrations in '{folder}' were made with {key} {made}, not {value}; "
         'choose another folder or the same setting.'
       )
-  if len(files) != len(meta.get('returns', ())):  # stopped between an episode and its entry
+  if len(files) != len(meta['returns']):  # stopped between an episode and its entry
     meta = {**meta, 'returns': [], 'successes': []}
     for path in files:
       meta = add_episode(meta, load_episode(path, None))
@@ -71,15 +70,5 @@ def resume_meta(folder: pathlib.Path, task: str, settings: dict) -> dict | None:
 
 
 def write_meta(folder: pathlib.Path, meta: dict) -> None:
-  """Writes meta.json under a temporary name and renames it."""
-  temporary = folder / f'{TEMPORARY}{os.getpid()}-meta.json'
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary.write_text(json.dumps(meta, indent=2) + '\n')
-    temporary.replace(folder / 'meta.json')
-  except OSError as error:
-    if temporary.parent.is_dir():
-      temporary.unlink(missing_ok=True)
-    raise UserError(
-      f"Cannot write to the folder '{folder}': {error.strerror}; free some space or choose another."
-    ) from error
+  """Writes meta.json whole or not at all."""
+  write_json(folder / 'meta.json', meta, indent=2)

@@ -1,7 +1,6 @@
 """Pictures of demonstrations: a PNG contact sheet and a GIF."""
 
 import io
-import os
 import pathlib
 
 import numpy as np
@@ -9,7 +8,7 @@ from PIL import Image
 
 from recon_tf.common.episodes import Episode, load_folder
 from recon_tf.common.errors import UserError
-from recon_tf.common.npz import TEMPORARY
+from recon_tf.common.files import write_bytes
 
 
 def write_preview(
@@ -22,8 +21,8 @@ def write_preview(
   outdir = pathlib.Path(outdir or folder)
   sheet = Image.fromarray(contact_sheet(episodes, columns))
   paths = outdir / 'preview.png', outdir / 'preview.gif'
-  _write(paths[0], _encode(sheet, 'PNG', optimize=True))
-  _write(paths[1], _encode_gif(film_strip(episodes)))
+  write_bytes(paths[0], _encode(sheet, 'PNG', optimize=True))
+  write_bytes(paths[1], _encode_gif(film_strip(episodes)))
   return paths
 
 
@@ -61,14 +60,3 @@ def _encode(image: Image.Image, kind: str, **options) -> bytes:
 def _encode_gif(frames: list[np.ndarray]) -> bytes:
   images = [Image.fromarray(x) for x in frames]
   return _encode(images[0], 'GIF', save_all=True, append_images=images[1:], duration=50, loop=0)
-
-
-def _write(path: pathlib.Path, content: bytes) -> None:
-  temporary = path.parent / f'{TEMPORARY}{os.getpid()}-{path.name}'
-  try:
-    temporary.write_bytes(content)
-    temporary.replace(path)
-  except OSError as error:
-    if temporary.parent.is_dir():
-      temporary.unlink(missing_ok=True)
-    raise UserError(f"Cannot write the preview '{path}': {error.strerror}.") from error

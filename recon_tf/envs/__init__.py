@@ -30,7 +30,7 @@ SUITES = {
 # Loaded on first use, so that a process pays only for what it needs.
 LAZY = {
   'Worker': 'recon_tf.envs.process',
-  'WorkerCrashed': 'recon_tf.envs.process',
+  'WorkerCrashed': 'recon_tf.common.errors',
   'perturb': 'recon_tf.envs.perturbations',
   'Environment': 'recon_tf.envs.base',
 }

@@ -21,12 +21,16 @@ class Environment(abc.ABC):
   success_task = False
   # Arrays of the model that hold the layout of the episode.
   layout: tuple[str, ...] = ()
+  # The task's own units: middle and half of the range that -1 to 1 stands for.
+  _middle, _half = 0.0, 1.0
   # What 'friction' means to the perturbations.
   friction: tuple[str, ...] = ('geom_friction', 'pair_friction')
 
-  def __init__(self, task: str, length: int, repeat: int, seed: int):
+  def __init__(self, task: str, length: int, repeat: int, seed: int, own: int = 0):
     self.task = task
     self.length = length
+    # Decisions of the task's own episodes, however long they are made here.
+    self.full = own or length
     self.repeat = repeat
     # Simulator steps per repeat; the suites set theirs.
     self.substeps = 1
@@ -158,6 +162,13 @@ class Environment(abc.ABC):
       self._renderer = None
 
   # Helpers
+
+  @property
+  def own_units(self) -> dict:
+    """The task's own actions: shape, type, what -1 and 1 are; shapes of images before resizing."""
+    low, high = (self._middle + sign * self._half * np.ones(self._actions) for sign in (-1, 1))
+    own = {'shape': [self._actions], 'dtype': 'float32', 'low': low, 'high': high}
+    return {**own, 'sources': {}, 'repeat': self.repeat}
 
   @property
   def entropy(self) -> list[int]:

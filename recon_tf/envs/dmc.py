@@ -30,7 +30,8 @@ class DMC(Environment):
     if task not in TASKS:
       raise UserError(f"Unknown task '{task}'.{nearest(task, TASKS)}")
     repeat = repeats(repeat, 2)
-    super().__init__(task, decisions(length, CONTROL_STEPS, repeat), repeat, seed)
+    full = decisions(0, CONTROL_STEPS, repeat)
+    super().__init__(task, decisions(length, CONTROL_STEPS, repeat), repeat, seed, full)
     self._env = suite.load(*TASKS[task], task_kwargs={'random': 0})
     self._physics = self._env.physics
     self._task = self._env.task

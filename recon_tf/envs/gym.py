@@ -1,14 +1,16 @@
 """Any registered Gymnasium environment with continuous actions: gym_<id>."""
 
 import contextlib
+import os
+import sys
 from collections.abc import Mapping
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from PIL import Image
 
 from recon_tf.common.errors import UserError, nearest
+from recon_tf.common.pixels import fit_image
 from recon_tf.envs.base import Environment, assign_numbers, decisions, numbers, repeats
 from recon_tf.envs.render import close_at_exit, gl_error, mujoco, require_gl
 
@@ -37,14 +39,16 @@ class Gym(Environment):
     render: bool = True,
     repeat: int = 0,
     length: int = 0,
+    env: gymnasium.Env | None = None,
   ):
     name = task.removeprefix('gym_')
-    self._env = _make(task, name, render)
+    self._env = env or _make(task, name, render)
     # The environment's own spec has forgotten its limit, because we asked for none.
     registered = gymnasium.registry.get(self._env.spec.id) if self._env.spec else None
     repeat = repeats(repeat, 1)
     own = (registered and registered.max_episode_steps) or DEFAULT_LENGTH
-    super().__init__(task, decisions(length, own, repeat), repeat, seed)
+    full = decisions(0, own, repeat)
+    super().__init__(task, decisions(length, own, repeat), repeat, seed, full)
     # Only now: the base class clears them.
     inner = self._env.unwrapped
     if isinstance(getattr(inner, 'model', None), mujoco.MjModel):
@@ -53,7 +57,7 @@ class Gym(Environment):
     if hasattr(inner, 'mujoco_renderer'):
       # Drawing at the final size is many times faster than drawing large and resizing.
       inner.mujoco_renderer.height, inner.mujoco_renderer.width = size
-    self._size = size
+    self._size, self._sources = size, {}
     self._draw = render
     self._scale_actions(self._env.action_space)
     self._success_key = self._find_success()
@@ -90,10 +94,12 @@ class Gym(Environment):
     return next((k for k in ('success', 'is_success') if k in info), None)
 
   def _receive(self, obs, solved: bool) -> None:
+    self.given = obs  # as the environment itself says it, for policies that were made for it
     self._values, self._pictures = {}, {}
     for key, value in _flatten(obs, self._env.observation_space).items():
       if _is_image(value):
-        self._pictures['image' if key == 'vector' else key] = self._resize(value)
+        name = 'image' if key == 'vector' else key
+        self._pictures[name] = self._picture(name, value)
       else:
         self._values[f'obs_{key}' if key in RESERVED else key] = value
     self._solved_now = solved
@@ -109,7 +115,7 @@ class Gym(Environment):
       return {}
     if 'image' in self._pictures:
       return self._pictures
-    return {**self._pictures, 'image': self._resize(self._rendered())}
+    return {**self._pictures, 'image': self._picture('image', self._rendered())}
 
   def _rendered(self) -> np.ndarray:
     try:
@@ -122,13 +128,15 @@ class Gym(Environment):
       raise UserError(f'{self.task}: render() gives no RGB image; use --env.render False.')
     return frame
 
-  def _resize(self, image: np.ndarray) -> np.ndarray:
-    image = np.asarray(image, np.uint8)
-    image = np.repeat(image, 3, -1) if image.shape[-1] == 1 else image[..., :3]
-    if image.shape[:2] != tuple(self._size):
-      height, width = self._size
-      image = Image.fromarray(np.ascontiguousarray(image)).resize((width, height), Image.BOX)
-    return np.array(image)
+  def _picture(self, key: str, image: np.ndarray) -> np.ndarray:
+    self._sources[key] = list(image.shape)
+    return fit_image(image, self._size)
+
+  @property
+  def own_units(self) -> dict:
+    space = self._env.action_space
+    own = {'shape': list(space.shape), 'dtype': str(space.dtype), 'sources': self._sources}
+    return {**super().own_units, **own}
 
   def _save(self) -> dict[str, np.ndarray]:
     attributes = {f'env_{k}': v for k, v in numbers(self._env.unwrapped).items()}
@@ -182,6 +190,8 @@ def _make(task: str, name: str, render: bool):
     require_gl()
   if ':' not in name and name not in gymnasium.registry:
     register_robotics()
+  if ':' in name and os.getcwd() not in sys.path:
+    sys.path.append(os.getcwd())  # a module of the user's own lies in the working folder
   try:
     # The time limit is ours.
     return gymnasium.make(
@@ -196,7 +206,9 @@ def _make(task: str, name: str, render: bool):
     raise UserError(f"task: '{task}' is not a registered environment.{hint}") from error
   except ModuleNotFoundError as error:
     module = error.name or name.partition(':')[0]
-    raise UserError(f"task: '{task}' needs the module '{module}'; install it.") from error
+    raise UserError(
+      f"task: '{task}' needs the module '{module}'; install it, or start in its folder."
+    ) from error
   except gymnasium.error.Error as error:
     raise UserError(f'{task}: {" ".join(str(error).split())}') from error
 

@@ -55,7 +55,8 @@ class Maze(Environment):
       raise UserError(f"Unknown task '{task}'.{nearest(task, TASKS)}")
     name, own_length, distance, own_start, own_goal = TASKS[task]
     repeat = repeats(repeat, 1)
-    super().__init__(task, decisions(length, own_length, repeat), repeat, seed)
+    full = decisions(0, own_length, repeat)
+    super().__init__(task, decisions(length, own_length, repeat), repeat, seed, full)
     register_robotics()
     inner = gymnasium.make(name, continuing_task=False, disable_env_checker=True).unwrapped
     # The suite leaves its temporary file behind.

@@ -38,7 +38,8 @@ class MetaWorld(Environment):
     if task not in TASKS:
       raise UserError(f"Unknown task '{task}'.{nearest(task, TASKS)}")
     repeat = repeats(repeat, 1)
-    super().__init__(task, decisions(length, STEPS, repeat), repeat, seed)
+    full = decisions(0, STEPS, repeat)
+    super().__init__(task, decisions(length, STEPS, repeat), repeat, seed, full)
     self._env = ALL_V3_ENVIRONMENTS[TASKS[task]]()
     self._env.max_path_length = self.length * repeat + 1
     # Draw the layout of each episode from our seed instead of from a task list.

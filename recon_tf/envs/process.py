@@ -9,14 +9,10 @@ import weakref
 
 import numpy as np
 
-from recon_tf.common.errors import UserError
+from recon_tf.common.errors import UserError, WorkerCrashed
 from recon_tf.envs import channel as ch
 
 THREADS = ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')
-
-
-class WorkerCrashed(RuntimeError):
-  """The process of an environment is gone; restart() brings it back."""
 
 
 class Worker:
@@ -62,6 +58,10 @@ class Worker:
   @property
   def length(self) -> int:
     return self.ready()._description['length']
+
+  @property
+  def full(self) -> int:
+    return self.ready()._description['full']
 
   @property
   def success_task(self) -> bool:

@@ -51,6 +51,7 @@ class Server:
       'obs_space': ch.pack_spaces(self.env.obs_space),
       'act_space': ch.pack_spaces(self.env.act_space),
       'length': int(self.env.length),
+      'full': int(self.env.full),
       'success_task': bool(self.env.success_task),
     }
 

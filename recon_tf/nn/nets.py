@@ -42,6 +42,11 @@ def matmul(x: tf.Tensor, kernel: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
   return tf.cast(tf.cast(x, dtype) @ tf.cast(kernel, dtype), tf.float32)
 
 
+def leading(x: tf.Tensor, rank: int) -> list[int]:
+  """The shape before the last axes, for tf.reshape; one axis may be of any size."""
+  return [-1 if n is None else n for n in x.shape[:-rank]]
+
+
 class Linear(Module):
   """Dense layer; with heads, that many layers in one stacked kernel."""
 
@@ -55,15 +60,16 @@ class Linear(Module):
     """[..., inputs] to [..., units]."""
     return matmul(x, self.kernel, self._dtype) + self.bias
 
-  def fan_out(self, x: tf.Tensor) -> tf.Tensor:
+  def fan_out(self, x: tf.Tensor, dtype: tf.DType | None = None) -> tf.Tensor:
     """[batch, inputs] through every head to [heads, batch, units]."""
-    kernel, dtype = self.kernel, self._dtype
+    kernel, dtype = self.kernel, dtype or self._dtype
     y = tf.einsum('bi,kio->kbo', tf.cast(x, dtype), tf.cast(kernel, dtype))
     return tf.cast(y, tf.float32) + self.bias[:, None]
 
-  def stacked(self, x: tf.Tensor, units: int) -> tf.Tensor:
+  def stacked(self, x: tf.Tensor, units: int, dtype: tf.DType | None = None) -> tf.Tensor:
     """[heads, batch, inputs] to the first units of each head's own output."""
-    return matmul(x, self.kernel[..., :units], self._dtype) + self.bias[:, None, :units]
+    kernel = self.kernel[..., :units]
+    return matmul(x, kernel, dtype or self._dtype) + self.bias[:, None, :units]
 
   def chosen(self, x: tf.Tensor, onehot: tf.Tensor) -> tf.Tensor:
     """[time, batch, inputs] through the head that a row of [time, heads] picks at that time."""
@@ -93,7 +99,7 @@ class MLP(Module):
     self.out = Linear(rng, sizes[-1], units, dtype=dtype) if units else None
 
   def __call__(self, x: tf.Tensor) -> tf.Tensor:
-    lead = x.shape[:-1]
+    lead = leading(x, 1)
     x = tf.reshape(x, [-1, x.shape[-1]])
     for layer in self.hidden:
       x = self._act(layer(x))
@@ -246,7 +252,7 @@ class Encoder(Module):
     outputs = []
     if self._images:
       x = tf.concat([tf.cast(obs[k], tf.float32) for k in self._images], -1) / 255 - 0.5
-      lead = x.shape[:-3]
+      lead = leading(x, 3)
       x = tf.reshape(x, [-1, *x.shape[-3:]])
       for conv in self.convs:
         x = self._act(conv(x))

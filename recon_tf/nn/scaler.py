@@ -24,6 +24,7 @@ class Scaler(Module):
     self.mean = {k: keep(np.zeros(v)) for k, v in vectors.items()}
     self.std = {k: keep(np.ones(v)) for k, v in vectors.items()}
     self.fitted = keep(0.0)
+    self.asinh = tf.asinh  # an export may put one here that its format knows
 
   def fit(self, episodes: Iterable[dict[str, np.ndarray]]) -> None:
     """Takes mean and deviation of every vector from whole episodes."""
@@ -38,7 +39,7 @@ class Scaler(Module):
   def scale(self, key: str, x: tf.Tensor) -> tf.Tensor:
     """From the environment's units to deviations."""
     x = tf.cast(x, tf.float32)
-    squashed = LINEAR * tf.asinh((x - self.mean[key]) / (self.std[key] * LINEAR))
+    squashed = LINEAR * self.asinh((x - self.mean[key]) / (self.std[key] * LINEAR))
     return tf.where(self.fitted > 0, squashed, x)
 
   def unscale(self, key: str, y: tf.Tensor) -> tf.Tensor:

@@ -165,8 +165,8 @@ class Optimizer(Module):
 
   def plain_step(self, tape: tf.GradientTape, loss: tf.Tensor, lr: float) -> None:
     """Gradient descent without moments, clipping or decay."""
-    grads = all_reduce_mean(tape.gradient(loss, self._params))
-    for x, grad in zip(self._params, grads, strict=True):
+    grads = [tf.convert_to_tensor(g) for g in tape.gradient(loss, self._params)]
+    for x, grad in zip(self._params, all_reduce_mean(grads), strict=True):
       x.assign(x - lr * grad)
 
   def _apply(self, grads: list[tf.Tensor], norm: tf.Tensor) -> None:

@@ -13,6 +13,7 @@ INSTRUCTION = re.compile(r'^\s+(?:ROOT )?%?([\w.-]+) = .*?[\])}] ([a-z][\w-]*)\(
 CALLED = re.compile(r'(?:body|to_apply)=%?([\w.-]+)')
 TRIPS = re.compile(r'known_trip_count\W+n\W+(\d+)')
 CONDITION = re.compile(r'condition=%?([\w.-]+)')
+FUSED = re.compile(r'calls=%?([\w.-]+)')
 BACKWARD = re.compile(r'(\w+_body_\d+)_grad_')
 LIMIT = re.compile(r' s32\[\]\S* constant\((\d+)\)')
 
@@ -80,7 +81,9 @@ def trip_count(line: str, computations: dict[str, list[str]]) -> tuple[int, bool
 
   A backward loop turns as often as the forward loop says that it did, which is the same number.
   """
-  found = TRIPS.search(line) or first(LIMIT, computations[CONDITION.search(line)[1]])
+  condition = computations[CONDITION.search(line)[1]]
+  fused = [x for name in FUSED.findall(' '.join(condition)) for x in computations[name]]
+  found = TRIPS.search(line) or first(LIMIT, [*condition, *fused])
   if found:
     return int(found[1]), True
   forward = BACKWARD.search(line)

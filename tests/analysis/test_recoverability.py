@@ -35,6 +35,14 @@ def test_gates_of_one_imagination_are_the_explorers(agent, aggregate):
   assert found.std() > 0
 
 
+def test_the_tail_of_short_horizons_leaves_out_the_end_state():
+  """D is high in the end state alone: a policy that leaves it does not recover."""
+  scores = np.array([[0.9], [0.1], [0.2], [0.3]])
+  found = recoverability.gates(scores, 0.5, load_config().gate.update(tau=1.0), [1, 2, 3])
+  expected = 1 / (1 + np.exp(0.5 - np.array([[0.1], [0.2], [0.3]])))
+  np.testing.assert_allclose(found, expected)
+
+
 def test_horizons_are_the_papers():
   protocol = load_paper()['protocol']
   assert protocol['recovery_steps'] == recoverability.STEPS

@@ -53,11 +53,8 @@ def test_slices_lie_inside_of_episodes():
 
 @pytest.mark.parametrize('method', ['dadac', 'iqmpc'])
 def test_every_loaded_sequence_is_learned_from(method):
-  """At cpu size the batch is smaller than what the method's preset loads."""
   for config in (load_config('cpu', method), load_config(method)):
     assert sequences(config) == (config[method].batch,) * 2
-  few = load_config(method, replay={'batch': 8, 'expert_batch': 16})
-  assert sequences(few) == (8, 16)
   assert sequences(load_config('cpu')) == (8, 8)
 
 
@@ -290,5 +287,5 @@ def test_resumed_run_is_the_whole_run_bit_for_bit(tmp_path):
     states.append(Checkpoint(folder / 'checkpoints').load())
   (first, meta), (second, other_meta) = states
   assert meta == other_meta
-  assert int(first['updates']) == 4
+  assert int(first['updates']) == 20 + 4  # the burst of the random steps, then the usual ones
   assert not fixtures.different(first, second)

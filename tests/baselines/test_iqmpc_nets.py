@@ -133,6 +133,34 @@ def test_score_telescopes(entropy):
   np.testing.assert_allclose(model.score(*args, pick), total, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize('entropy', [0.0, 0.3])
+def test_released_score_step_by_step(entropy):
+  """As the released code adds it up: entropy of other actions, two samples at the end."""
+  agent = iq.liven(iq.make_agent(**{'iqmpc.entropy': entropy, 'iqmpc.plan_score': 'released'}))
+  fixtures.jitter_biases(agent)
+  model, gamma, picked = agent.model, agent.model.gamma, (2, 0)
+  start, actions, _ = score_inputs(agent)
+  noise = np.random.default_rng(3).normal(size=(8, *actions.shape[:2], actions.shape[-1]))
+  latent, draws, total = np.repeat(start[:, None], actions.shape[1], 1), iter(noise), 0
+  q = lambda latent, action: [iq.q_value(model.heads, k, latent, action) for k in picked]
+  for t in range(3):
+    now = np.min(q(latent, actions[:, :, t]), 0)
+    other = iq.policy_sample(model, latent, next(draws))[1]
+    latent = iq.next_latent(model, latent, actions[:, :, t])
+    later = iq.value(model, model.heads, picked, latent, next(draws), entropy)
+    total += gamma**t * (now - gamma * later - entropy * other)
+  last, _ = iq.policy_sample(model, latent, next(draws))
+  _, logprob = iq.policy_sample(model, latent, next(draws))
+  total += gamma**3 * (np.mean(q(latent, last), 0) - entropy * logprob)
+  args = [tf.constant(x, tf.float32) for x in (start, actions, noise)]
+  found = model.released_score(*args, tf.one_hot(picked, 3))
+  np.testing.assert_allclose(found, total, rtol=1e-4, atol=1e-4)
+  # And a whole plan is made with it.
+  obs = {k: v[:, 0] for k, v in iq.batches()[0].items()}
+  outputs, _ = agent.policy(obs, None, 'eval')
+  assert np.abs(outputs['action']).max() <= 1
+
+
 def test_proposals_follow_the_policy():
   agent = iq.liven(iq.make_agent())
   start, _, noise = score_inputs(agent)

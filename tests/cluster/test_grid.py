@@ -1,12 +1,12 @@
 """The runs of a sweep, what they are called, and what is refused."""
 
-import argparse
 import json
 
 import pytest
 
 from recon_tf.cluster import grid, results, settings
 from recon_tf.cluster.settings import Settings
+from recon_tf.common.arguments import Parser
 from recon_tf.common.errors import UserError
 
 CONFIGS = ('maze', 'cpu', 'state')
@@ -19,8 +19,8 @@ def points(*texts, methods=(), seeds=(0,), flags=('--task', 'maze_umaze')):
 def test_settings_have_folders_of_their_own():
   found = points('main.alpha=0,1', 'horizon=5,5', seeds=(0, 1))
   assert [x.name for x in found] == [
-    'maze_umaze/recon+main.alpha=0+horizon=5/0', 'maze_umaze/recon+main.alpha=1+horizon=5/0',
-    'maze_umaze/recon+main.alpha=0+horizon=5/1', 'maze_umaze/recon+main.alpha=1+horizon=5/1',
+    'maze_umaze/recon+main.alpha-0+horizon-5/0', 'maze_umaze/recon+main.alpha-1+horizon-5/0',
+    'maze_umaze/recon+main.alpha-0+horizon-5/1', 'maze_umaze/recon+main.alpha-1+horizon-5/1',
   ]  # fmt: skip
   assert [x.config.main.alpha for x in found] == [0, 1, 0, 1]
   assert all(x.config.horizon == 5 for x in found)
@@ -66,7 +66,7 @@ def test_bad_grids(texts, flags, part):
   'flags', [['--workers=-1'], ['--cpus=-1'], ['--gpus=1.5'], ['--cpus=0'], ['--retries=-1']]
 )
 def test_bad_resources(flags):
-  parser = argparse.ArgumentParser()
+  parser = Parser()
   settings.add_flags(parser, workers=0)
   with pytest.raises(UserError, match=flags[0].split('=')[0]):
     settings.read_flags(parser.parse_args(flags))

@@ -50,3 +50,32 @@ def test_a_folder_that_cannot_be_made_is_no_reason_not_to_run(tmp_path):
   (tmp_path / 'file').write_text('')
   printed = start(tmp_path, RECON_XLA_CACHE=str(tmp_path / 'file'))
   assert printed.startswith('None 0  ')
+
+
+LIBRARY = """
+import os, pathlib, sys
+import tensorflow as tf
+from recon_tf.common import cache
+folder = cache.use_cache_in_process()
+function = tf.function(lambda x: tf.reduce_sum(x @ x), jit_compile=True)
+function(tf.ones((3, 3)))
+print(len(list(folder.iterdir())) if folder else folder)
+"""
+
+
+def library(tmp_path, **changes: str) -> list[str]:
+  env = {k: v for k, v in os.environ.items() if k not in ('PYTHONHASHSEED', 'TF_XLA_FLAGS')}
+  env |= {'PYTHONPATH': os.pathsep.join(sys.path), 'RECON_XLA_CACHE': str(tmp_path / 'kept')}
+  command = [sys.executable, '-c', LIBRARY]
+  result = subprocess.run(command, capture_output=True, text=True, env={**env, **changes})
+  assert result.returncode == 0, result.stderr
+  return result.stdout.splitlines()
+
+
+def test_python_programs_keep_what_they_compile_too(tmp_path):
+  """TensorFlow is imported already, as by `from recon_tf import loop`."""
+  assert library(tmp_path, PYTHONHASHSEED='0') == ['1']
+  assert library(tmp_path, PYTHONHASHSEED='0') == ['1']  # the same program, found again
+  (told, none) = library(tmp_path)
+  assert 'PYTHONHASHSEED=0' in told
+  assert none == 'None'

@@ -57,6 +57,47 @@ def test_unreadable_newest_is_reported_and_the_previous_used(tmp_path, capsys):
   assert [int(x.stem) for x in checkpoint.paths()] == [1]
 
 
+def test_nothing_is_touched_when_no_checkpoint_can_be_read(tmp_path):
+  checkpoint = Checkpoint(tmp_path)
+  for step in (1, 2):
+    checkpoint.save(step, {'x': np.ones(1000)}, {}).write_bytes(b'damaged')
+  with pytest.raises(UserError, match=r'No checkpoint .* nothing was changed'):
+    checkpoint.load()
+  assert [x.read_bytes() for x in checkpoint.paths()] == [b'damaged'] * 2
+
+
+def test_damaged_newest_is_kept_under_another_name(tmp_path):
+  checkpoint = Checkpoint(tmp_path)
+  checkpoint.save(1, {}, {})
+  checkpoint.save(2, {}, {}).write_bytes(b'damaged')
+  checkpoint.load()
+  assert sorted(x.name for x in tmp_path.iterdir()) == [
+    '000000000001.npz', '000000000002.npz.corrupt',
+  ]  # fmt: skip
+
+
+def test_state_without_its_fields_is_damaged(tmp_path, capsys):
+  checkpoint = Checkpoint(tmp_path, keep=3, fields={'replay_position': int})
+  checkpoint.save(1, {}, {'replay_position': 7})
+  checkpoint.save(2, {}, {'replay_position': 'x'})
+  checkpoint.save(3, {}, {})
+  assert checkpoint.load()[1]['replay_position'] == 7
+  said = capsys.readouterr().out
+  assert "'replay_position' is missing" in said
+  assert '"x", not a whole number' in said
+
+
+def test_files_with_odd_names_are_no_states(tmp_path):
+  milestones = Milestones(tmp_path, 10)
+  milestones.save(20, {}, {})
+  for name in ('1x.npz', '.writing-3-000000000030.npz', '000000000040.npz.corrupt'):
+    (tmp_path / name).write_bytes(b'')
+  assert [x.name for x in milestones.paths()] == ['000000000020.npz']
+  assert milestones.due(30)
+  milestones.forget_after(5)
+  assert len(list(tmp_path.iterdir())) == 3
+
+
 def kept(milestones, steps):
   """The steps of the files after a run that ends episodes at these steps."""
   for step in steps:

@@ -155,9 +155,10 @@ def test_missing_and_binary_files_are_named(tmp_path):
     Config.load(tmp_path / 'binary.yaml')
 
 
-def test_save_into_missing_folder_is_refused(tmp_path):
-  with pytest.raises(UserError, match=r'gone/config\.yaml: No such file'):
-    default_config().save(tmp_path / 'gone' / 'config.yaml')
+def test_save_below_a_file_is_refused(tmp_path):
+  (tmp_path / 'file').write_text('')
+  with pytest.raises(UserError, match=r"file/config\.yaml': File exists"):
+    default_config().save(tmp_path / 'file' / 'config.yaml')
 
 
 def test_defaults_have_the_types_they_look_like():
@@ -197,6 +198,25 @@ def test_a_size_does_not_undo_the_schedule_of_an_agent():
   assert load_config('dadac', 'iqmpc').agent == 'iqmpc'
 
 
+def test_where_a_suite_meets_a_size_it_has_its_own_budget():
+  alone = load_config('cpu')
+  for names in (('metaworld', 'cpu'), ('cpu', 'metaworld'), ('metaworld', 'recon', 'cpu', 'state')):
+    assert load_config(*names).env.length == 150
+  assert load_config('metaworld').env.length == alone.env.length == 0
+  assert load_config('maze', 'cpu').env.maze.repeat == 4
+  assert load_config('metaworld', 'cpu', 'debug').steps == load_config('debug').steps
+
+
+def test_the_size_changes_no_task():
+  """Camera, colours, goal and termination belong to clear_maze."""
+  same = lambda *names: load_config(*names).env.maze.flat
+  changed = {k for k, v in same('maze', 'cpu').items() if v != same('maze')[k]}
+  assert changed == {'repeat'}
+  assert {k for k, v in same('clear_maze').items() if v != same()[k]} == {
+    'goal_noise', 'terminate', 'marker', 'hue', 'close'
+  }  # fmt: skip
+
+
 def test_tasks_of_suites_add_up():
   dmc, meta = load_config('dmc').tasks, load_config('metaworld').tasks
   assert dmc == ('dmc_hopper_stand', 'dmc_walker_run')
@@ -229,14 +249,13 @@ def test_saved_config_of_another_version(tmp_path, capsys):
   path = tmp_path / 'config.yaml'
   values = load_config('cpu', seed=3).flat
   del values['keep']
+  Config(values).save(path)
+  assert load_saved(path) == load_config('cpu', seed=3)
   Config({**values, 'rssm.old': 1}).save(path)
-  config = load_saved(path)
-  assert config == load_config('cpu', seed=3)
-  message = capsys.readouterr().err
-  assert 'unknown to this version: rssm.old\n' in message
-  assert 'set to their defaults: keep\n' in message
+  with pytest.raises(UserError, match=r"config\.yaml' is .* Unknown key 'rssm\.old'"):
+    load_saved(path)
   Config({**values, 'seed': 'x'}).save(path)
-  with pytest.raises(UserError, match=r"config\.yaml: Key 'seed' wants a whole number"):
+  with pytest.raises(UserError, match=r"config\.yaml' is .* Key 'seed' wants a whole number"):
     load_saved(path)
 
 

@@ -1,6 +1,11 @@
+import os
+import signal
+import time
+
 import pytest
 
 from recon_tf.common import UserError, nearest, run
+from recon_tf.common.errors import postponed
 
 
 def test_nearest_names_the_closest():
@@ -26,6 +31,33 @@ def test_run_ends_quietly_on_interrupt(capsys):
     run(main)
   assert info.value.code == 130
   assert capsys.readouterr().err == 'interrupted\n'
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_with_a_sentence_and_their_code(capsys, number):
+  def main():
+    os.kill(os.getpid(), number)
+    time.sleep(5)
+
+  with pytest.raises(SystemExit) as info:
+    run(main)
+  assert info.value.code == 128 + number
+  assert capsys.readouterr().err == 'interrupted\n'
+
+
+def test_postponed_signal_waits_for_the_end_of_the_block(capsys):
+  done = []
+
+  def main():
+    with postponed() as stopping:
+      os.kill(os.getpid(), signal.SIGTERM)
+      while not stopping():
+        time.sleep(0.01)
+      done.append('saved')
+
+  with pytest.raises(SystemExit) as info:
+    run(main)
+  assert (info.value.code, done) == (143, ['saved'])
 
 
 def test_run_lets_program_faults_through():

@@ -4,7 +4,6 @@ import sys
 import pytest
 
 from recon_tf.common import Flags, UserError, default_config, load_config, presets
-from recon_tf.common.helptext import read_comments
 
 SCRIPT = 'from recon_tf.common import Flags, run; run(lambda: print(Flags().parse().seed))'
 
@@ -38,7 +37,6 @@ def test_suites_add_up():
   ('argv', 'key', 'value'),
   [
     ('--seed 1e5', 'seed', 100000),
-    ('--seed -3', 'seed', -3),
     ('--replay.capacity 1e6', 'replay.capacity', 1e6),
     ('--replay.capacity 1000', 'replay.capacity', 1000.0),
     ('--main.alpha -0.5', 'main.alpha', -0.5),
@@ -133,44 +131,6 @@ def test_help_lists_all_presets_and_keys_at_100_columns(capsys):
     assert [heading] in lines
 
 
-def test_every_key_is_explained():
-  from recon_tf.common.config import config_file
-
-  comments, _ = read_comments(config_file().read_text())
-  for key in default_config().flat:
-    groups = [key.rsplit('.', n)[0] for n in range(key.count('.') + 1)]
-    assert any(comments.get(name) for name in groups), f'{key} has no comment in configs.yaml'
-
-
-def test_comments_of_yaml():
-  text = """
-# Top of the file.
-defaults:
-
-  # Run
-  seed: 0  # the seed
-  name: 'a # b'  # the name
-  plain: 3
-  net: {size: [1, 2],
-    act: elu}  # the net
-  group:
-    inner: 1  # inside
-
-# Sizes
-
-cpu:  # a small one
-  seed: 1
-"""
-  comments, headings = read_comments(text)
-  assert comments['seed'] == 'the seed'
-  assert comments['name'] == 'the name'
-  assert comments['plain'] == ''
-  assert comments['net'] == 'the net'
-  assert comments['group.inner'] == 'inside'
-  assert comments['cpu:'] == 'a small one'
-  assert headings == {'seed': 'Run', 'cpu:': 'Sizes'}
-
-
 def test_script_ends_with_a_sentence_and_code():
   bad = run_script('--sed', '1')
   assert bad.returncode == 1
@@ -180,3 +140,16 @@ def test_script_ends_with_a_sentence_and_code():
   helped = run_script('--help')
   assert helped.returncode == 0
   assert helped.stdout.startswith('usage:')
+
+
+def test_each_task_has_the_settings_of_its_own_suite():
+  parse = lambda *argv: Flags().parse_tasks(argv)
+  configs = parse('--configs', 'dmc', 'metaworld', 'cpu', 'state', '--seed', '4')
+  assert [x.task for x in configs] == [*load_config('dmc').tasks, *load_config('metaworld').tasks]
+  for config in configs:
+    suite = config.task.split('_')[0]
+    assert config.update(tasks=[], task='') == load_config(suite, 'cpu', 'state', seed=4, tasks=[])
+  one = parse('--configs', 'dmc', 'metaworld', 'cpu', '--task', 'dmc_walker_run', '--steps', '7')
+  assert [(x.task, x.steps, x.env.length) for x in one] == [('dmc_walker_run', 7, 0)]
+  assert [x.task for x in parse('--task', 'gym_Pendulum-v1')] == ['gym_Pendulum-v1']
+  assert parse('--configs', 'cpu') == []

@@ -4,7 +4,7 @@ import time
 import numpy as np
 import pytest
 
-from recon_tf.common.episodes import save_episode
+from recon_tf.common.episodes import load_episode, save_episode
 from recon_tf.common.errors import UserError
 from recon_tf.common.replay import Replay
 from recon_tf.common.slices import FILES
@@ -142,15 +142,108 @@ def test_capacity_with_many_small_episodes():
   assert content(replay) == {1000.0 * n + r for n in range(3990, 4000) for r in range(6)}
 
 
-def test_rewind_goes_back_to_a_checkpoint(tmp_path):
+def test_episodes_after_a_checkpoint_wait_until_they_are_taken_up(tmp_path):
   replay = fill(Replay(tmp_path), [10, 10])
   before, position = replay.sample(8, 8, 1), replay.position
   replay.add_episode(make_episode(10, 7))
-  resumed = Replay(tmp_path)
-  resumed.rewind(position)
-  assert resumed.episodes == 2
-  assert resumed.position == position
+  resumed = Replay(tmp_path, until=position)
+  assert (resumed.episodes, resumed.position, list(resumed.waiting)) == (2, 2, [2])
   assert_equal(before, resumed.sample(8, 8, 1))
+  assert resumed.peek()['id'].tolist() == make_episode(10, 7)['id'].tolist()
+  resumed.admit()
+  assert (resumed.episodes, resumed.position, resumed.waiting) == (3, 3, {})
+  assert resumed.peek() is None
+  assert_equal(replay.sample(8, 8, 2), resumed.sample(8, 8, 2))
+
+
+def test_waiting_episode_is_replaced_by_one_of_its_number(tmp_path):
+  """A round of several workers is made anew; its files stay until then."""
+  fill(Replay(tmp_path), [10, 10])
+  resumed = Replay(tmp_path, until=1)
+  assert len(list(tmp_path.iterdir())) == 2
+  resumed.add_episode(make_episode(10, 7))
+  assert len(list(tmp_path.iterdir())) == 2
+  assert resumed.waiting == {}
+
+
+def test_damaged_waiting_episode_is_set_aside(tmp_path, capsys):
+  fill(Replay(tmp_path), [10, 10])
+  path = sorted(tmp_path.iterdir())[1]
+  path.write_bytes(path.read_bytes()[:-40])
+  resumed = Replay(tmp_path, until=1)
+  assert resumed.peek() is None
+  assert path.name in capsys.readouterr().out
+  assert [x.suffix for x in sorted(tmp_path.iterdir())] == ['.npz', '.corrupt']
+
+
+def test_held_files_outlive_the_capacity_until_no_checkpoint_needs_them(tmp_path):
+  replay = fill(Replay(tmp_path, capacity=30, hold=True), [10] * 5)
+  assert (replay.episodes, replay.first) == (3, 2)
+  assert len(list(tmp_path.iterdir())) == 5
+  # An older checkpoint, from before the last two episodes, finds what it had.
+  older = Replay(tmp_path, capacity=30, hold=True, until=3)
+  assert (older.episodes, older.first) == (3, 0)
+  replay.release(1)
+  assert len(list(tmp_path.iterdir())) == 4
+  replay.release(9)
+  assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_every_flipped_bit_of_the_data_is_noticed(tmp_path):
+  """Either the bytes that are trained on are the same, or the file is set aside."""
+  fill(Replay(tmp_path), [10])
+  path = next(tmp_path.iterdir())
+  good, rng = path.read_bytes(), np.random.default_rng(0)
+  expected = Replay(tmp_path).sample(4, 8, 1, log=True)
+  aside = 0
+  for place in rng.integers(len(good), size=300):
+    data = bytearray(good)
+    data[place] ^= 1 << int(rng.integers(8))
+    path.write_bytes(data)
+    replay = Replay(tmp_path)
+    try:
+      assert_equal(expected, replay.sample(4, 8, 1, log=True))
+    except UserError:
+      aside += 1
+      path.with_name(f'{path.name}.corrupt').rename(path)
+    replay.close()
+  assert aside > 200
+
+
+@pytest.mark.parametrize('key', ['action', 'reward', 'id'])
+def test_not_a_number_is_refused_when_stored_and_when_read(tmp_path, key):
+  episode = make_episode(10, 0)
+  episode = {**episode, key: np.array(episode[key], np.float32)}
+  episode[key].flat[3] = np.nan
+  with pytest.raises(UserError, match=f"NaN or infinite '{key}'"):
+    Replay(tmp_path).add_episode(episode)
+  save_episode(tmp_path, episode, number=0)
+  with pytest.raises(UserError, match='no episode yet'):
+    Replay(tmp_path).sample(2, 5, 0)
+  assert [x.suffix for x in tmp_path.iterdir()] == ['.corrupt']
+
+
+def test_header_that_claims_a_trillion_rows(tmp_path, capsys):
+  """Neither by offset nor decoded: no memory is asked for."""
+  fill(Replay(tmp_path), [10])
+  path = next(tmp_path.iterdir())
+  data = path.read_bytes()
+  assert data.count(b"'shape': (11,), }  ") > 3
+  path.write_bytes(data.replace(b"'shape': (11,), }            ", b"'shape': (1000000000000,), } "))
+  with pytest.raises(UserError, match='damaged'):
+    load_episode(path)
+  assert Replay(tmp_path).episodes == 0
+  assert 'set aside' in capsys.readouterr().out
+
+
+def test_foreign_episode_that_sorts_first_leaves_the_others_alone(tmp_path):
+  replay = fill(Replay(tmp_path), [10, 10])
+  spec = {k: v for k, v in replay._spec.items() if not k.startswith('log_')}
+  foreign = {**make_episode(10, 5), 'action': np.zeros((11, 5), np.float32)}
+  save_episode(tmp_path, foreign)  # no number: it sorts first
+  again = Replay(tmp_path, spec=spec)
+  assert again.episodes == 2
+  assert len(list(tmp_path.glob('*.corrupt'))) == 1
 
 
 def test_compressed_and_foreign_files_load(tmp_path):
@@ -264,7 +357,10 @@ def link_many(folder, count, steps, size):
   (folder / 'many').mkdir()
   for number in range(count):
     os.link(first, folder / 'many' / f'x-{number:08d}-{steps}.npz')
-  return Replay(folder / 'many')
+  replay = Replay(folder / 'many')
+  for entry in replay._entries:
+    replay._reader.trust(entry.path)  # verifying is done once, this is about what comes then
+  return replay
 
 
 def sampling_seconds(replay, batch, length):

@@ -152,7 +152,7 @@ def test_minari_dataset_made_here(minari_home):
   episodes = load_folder(minari_home / 'out')
   for episode, original in zip(episodes, dataset.iterate_episodes(), strict=True):
     assert len(episode['action']) == STEPS + 1
-    np.testing.assert_array_equal(episode['observation'], original.observations)
+    np.testing.assert_array_equal(episode['vector'], original.observations)
     # Actions from [-2, 2] become actions in [-1, 1], one row later.
     assert np.abs(original.actions).max() > 1
     np.testing.assert_allclose(episode['action'][1:], original.actions / 2, rtol=1e-5, atol=1e-7)

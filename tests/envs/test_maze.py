@@ -27,6 +27,19 @@ def test_default_route_turns_at_least_twice(task):
   assert turns >= 2
 
 
+def test_the_ball_is_placed_at_the_beginning_of_an_episode_alone():
+  env = Maze('maze_umaze', render=False)
+  goal = env.reset(3)['goal']
+  obs = env.place([1.0, -1.0], [0.5, 2.0])
+  assert obs['is_first']
+  np.testing.assert_array_equal(obs['position'], np.float32([1.0, -1.0]))
+  np.testing.assert_array_equal(obs['velocity'], np.float32([0.5, 2.0]))
+  np.testing.assert_array_equal(obs['goal'], goal)
+  assert env.step({'action': np.zeros(2)})['position'][1] > -1.0
+  with pytest.raises(UserError, match='place'):
+    env.place([1.0, -1.0], [0.0, 0.0])
+
+
 @pytest.mark.parametrize('task', ['maze_umaze', 'maze_pointmaze'])
 def test_dynamics_are_the_suites(task):
   env = Maze(task, render=False, terminate=False)

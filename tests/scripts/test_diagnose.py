@@ -151,9 +151,7 @@ def test_anchors_and_older_checkpoints_of_choice(run, tmp_path):
 def test_bad_input(tmp_path):
   refused(script('diagnose', tmp_path, cwd=tmp_path), tmp_path, 'no config.yaml')
   refused(script('diagnose', tmp_path, '--tube', -1, cwd=tmp_path), '--tube')
-  result = script('diagnose', tmp_path, '--stage', '6', cwd=tmp_path)
-  assert result.returncode == 2
-  assert "'6'" in result.stderr
+  refused(script('diagnose', tmp_path, '--stage', '6', cwd=tmp_path), '--stage', "'6'")
 
 
 @pytest.mark.slow

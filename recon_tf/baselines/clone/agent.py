@@ -42,8 +42,8 @@ class Clone(Stored):
   def policy(self, obs: dict, state=None, mode='train') -> tuple[dict[str, np.ndarray], dict]:
     """The cloned action for a batch of observations; it has no memory and no randomness."""
     count = len(obs['is_first'])
+    self.acts.assign_add(1)  # per call in any mode, as every agent counts
     if isinstance(mode, str) and mode == 'random':
-      self.acts.assign_add(1)
       rng = np.random.default_rng([self._config.seed, int(self.acts.numpy())])
       action = rng.uniform(-1, 1, (count, self._action)).astype(np.float32)
     else:

@@ -119,16 +119,20 @@ class IQMPC(Stored):
   def _draw_plan(self, amount: int, seeds: tfutils.Seeds) -> dict:
     settings, times = self._settings, self._iterations
     sizes = [settings.horizon, self._action]
+    released = settings.plan_score == 'released'
+    draws = 2 * settings.horizon + 2 if released else settings.horizon - 1
     return {
       **planner.draw(seeds, amount, self._action, settings, times),
       'policy': seeds.normal([amount, settings.policy_samples, *sizes]),
-      'value': seeds.normal([times, settings.horizon - 1, amount, settings.samples, sizes[1]]),
+      'value': seeds.normal([times, draws, amount, settings.samples, sizes[1]]),
       'pick': draw_pick(seeds, times, settings.heads),
     }
 
   def _plan(self, latent, mean, noise, how: str):
     """The whole planner, one program."""
-    score = lambda actions, extra: self.model.score(latent, actions, *extra)
+    released = self._settings.plan_score == 'released'
+    rate = self.model.released_score if released else self.model.score
+    score = lambda actions, extra: rate(latent, actions, *extra)
     proposals = self.model.propose(latent, noise['policy'])
     extra = (noise['value'], noise['pick'])
     args = (noise['samples'], extra, self._settings, self._config.unroll)
@@ -291,6 +295,7 @@ def check_config(config) -> None:
   choices = {
     'value_term': ('v0', 'behavior', 'all'),
     'eval_action': ('sample', 'best', 'mean'),
+    'plan_score': ('clean', 'released'),
   }
   for key, known in choices.items():
     if config.iqmpc[key] not in known:

@@ -9,6 +9,7 @@ from recon_tf.common.errors import UserError
 from recon_tf.nn import nets, tfutils
 
 PICKED = 2  # heads in a minimum
+USUAL = 500  # decisions in an episode where nothing tells; the loop fills in the task's own
 
 
 class LatentModel(tfutils.Module):
@@ -17,7 +18,7 @@ class LatentModel(tfutils.Module):
   def __init__(self, rng: np.random.Generator, config, shapes: dict[str, tuple], action: int):
     settings, self._settings = config.iqmpc, config.iqmpc
     dtype = tf.bfloat16 if config.precision == 16 else tf.float32
-    self.gamma = discount(settings.episode)
+    self.gamma = discount(settings.episode or USUAL)
     self.images = nets.select(shapes, config.encoder.cnn_keys, 3)
     self.vectors = nets.select(shapes, config.encoder.mlp_keys, 1)
     check_inputs(self.images, self.vectors, shapes)
@@ -104,6 +105,31 @@ class LatentModel(tfutils.Module):
       total += self.gamma**step * advantage
       moving = self.dynamics.part(latent) if step + 1 < horizon else None
     return tf.reshape(total, [amount, some])
+
+  def released_score(self, latent: tf.Tensor, actions: tf.Tensor, noise, pick) -> tf.Tensor:
+    """The score of the released code, which pays for entropy of actions that are not taken:
+
+      sum_t gamma^t (Q(z_t, a_t) - gamma V(z_t+1) - entropy log pi(b_t | z_t))
+        + gamma^H (mean Q(z_H, c) - entropy log pi(d | z_H))
+
+    with b_t, c and d drawn from the policy. Noise is for V, b, c and d,
+    [2 * horizon + 2, batch, all, action].
+    """
+    amount, some, horizon, _ = actions.shape
+    weights, entropy = self.heads.weights(pick), self._settings.entropy
+    draws = iter([flat(x) for x in tf.unstack(noise)])
+    logprob = lambda latent: self.prior.sample(latent, next(draws))[1]
+    latent, total = spread(latent, some), 0.0
+    for step in range(horizon):
+      action = flat(actions[:, :, step])
+      q = tf.reduce_min(self.heads(weights, latent, action), 0)
+      spent = entropy * logprob(latent)
+      latent = self.dynamics(latent, action)
+      later = self.value(weights, latent, next(draws))
+      total += self.gamma**step * (q - self.gamma * later - spent)
+    last, _ = self.prior.sample(latent, next(draws))
+    end = tf.reduce_mean(self.heads(weights, latent, last), 0) - entropy * logprob(latent)
+    return tf.reshape(total + self.gamma**horizon * end, [amount, some])
 
   def follow(self, fraction: float) -> None:
     """Moves the target heads towards the online ones."""

@@ -1,0 +1,84 @@
+"""Kills, signals, damaged files and bad input against real training runs; prints a table."""
+
+import argparse
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+
+from recon_tf.common.arguments import Parser, ranged
+
+SECTIONS = ('kills', 'signals', 'files', 'flags', 'edges')
+
+
+def main() -> None:
+  parser = Parser(description=__doc__)
+  count = ranged(int, '[0, inf)')
+  parser.add_argument('--kills', type=count, default=100, help='kill points, spread over a run')
+  parser.add_argument('--each', action='store_true', help='instead: one kill point of every kind')
+  parser.add_argument('--only', nargs='+', choices=SECTIONS, help='some sections')
+  parser.add_argument('--long', type=count, default=0, help='also watch a run of so many steps')
+  parser.add_argument('--folder', default='', help='where to work; a temporary folder if not given')
+  args = parser.parse_args()
+  os.environ['RECON_XLA_CACHE'] = ''  # which would start every process twice
+  if not os.path.isdir('/proc/self/fd'):
+    print('Processes are watched through /proc, which this system does not have.', file=sys.stderr)
+    sys.exit(2)
+  with tempfile.TemporaryDirectory(prefix='recon_faults_') as temporary:
+    failures = campaign(args, pathlib.Path(args.folder or temporary).resolve())
+  sys.exit(1 if failures else 0)
+
+
+def campaign(args: argparse.Namespace, root: pathlib.Path) -> list[str]:
+  """Runs the chosen sections; returns what did not hold."""
+  from recon_tf.faults import damage, kills, limits, long, table
+  from recon_tf.nn.quiet import import_tensorflow
+
+  import_tensorflow()  # once, for all the processes that are forked later
+  sections = set(args.only or ([] if args.long else SECTIONS))
+  found, before = table.Table(), shared_memory()
+  if 'flags' in sections:
+    limits.check_flags(found)
+  if sections & {'kills', 'signals', 'files'} or args.long:
+    import recon_tf.loop  # noqa: F401, the forked processes have it then
+
+    tests = kills.Campaign(root, found)
+    if 'kills' in sections:
+      for point in tests.one_of_each() if args.each else tests.points(args.kills):
+        tests.kill(point)
+    if 'signals' in sections:
+      disturb(tests)
+    if 'files' in sections:
+      damage.check_files(tests)
+    if args.long:
+      long.check_long(tests, args.long)
+  if 'edges' in sections:  # last: TensorFlow runs in this process then, which must not fork
+    limits.check_edges(found)
+  left = shared_memory() - before
+  found.add('shared memory', 'segments left', ', '.join(sorted(left)))
+  print(f'\n{found.text()}\n')
+  print('\n'.join(found.failures))
+  return found.failures
+
+
+def disturb(tests) -> None:
+  """Signals, lost environments, full disks, two starts."""
+  from recon_tf.faults.kills import has_episodes
+
+  moments = {
+    'in pretraining': lambda x: (x / 'metrics.jsonl').exists(),
+    'in the first episodes': lambda x: has_episodes(x, 1),
+    'late': lambda x: (x / 'eval' / '000000040.json').exists(),
+  }
+  for number in (signal.SIGINT, signal.SIGTERM):
+    for when, ready in moments.items():
+      tests.stop(number, when, ready)
+  tests.lose_worker()
+  for limit in (0, 1000, 20_000):
+    tests.fill_disk(limit)
+  tests.start_twice()
+
+
+def shared_memory() -> set[str]:
+  return set(os.listdir('/dev/shm')) if os.path.isdir('/dev/shm') else set()

@@ -1,0 +1,35 @@
+"""Plays a policy in its task and writes a video with success or return on it."""
+
+import argparse
+import pathlib
+import re
+
+import numpy as np
+
+from recon_tf.common.errors import UserError
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__)
+  what = 'a policy of the gallery (recon-tf gallery lists them), an exported policy or a run'
+  parser.add_argument('policy', metavar='POLICY', help=what)
+  parser.add_argument('--episodes', type=int, default=3, help='how many; all go into one video')
+  parser.add_argument('--seed', type=int, default=0, help='other numbers give other episodes')
+  parser.add_argument('--out', default='', help='.mp4 or .gif to write; TASK-METHOD.mp4 if empty')
+  args = parser.parse_args()
+  if args.episodes < 1:
+    raise UserError(f'--episodes is {args.episodes}; at least 1 is needed.')
+  from recon_tf import play  # late: --help and bad flags answer at once
+  from recon_tf.policy import load_policy
+
+  policy = load_policy(args.policy)
+  stem = re.sub('[^A-Za-z0-9._-]+', '_', f'{policy.info["task"]}-{policy.info["method"]}')
+  path = pathlib.Path(args.out or f'{stem}.mp4')
+  episodes = []
+  with play.stage(policy) as worker:
+    for number in range(args.episodes):
+      episode = play.play_episode(policy, worker, play.SEED + args.episodes * args.seed + number)
+      print(f'episode {number}: {episode.result}, {len(episode.frames) - 1} decisions', flush=True)
+      episodes.append(episode)
+  play.write_video(path, [x for episode in episodes for x in episode.frames])
+  print(f'mean return {np.mean([x.returns for x in episodes]):.2f}; {path} written.')

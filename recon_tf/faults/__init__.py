@@ -1,0 +1,1 @@
+"""A campaign of kills, damaged files and bad input against real training runs."""

@@ -1,0 +1,151 @@
+"""Damaged files of every kind: a sentence names them, or the result is as if nothing had been."""
+
+import pathlib
+import shutil
+import typing
+from collections.abc import Callable
+
+import numpy as np
+
+from recon_tf.faults import runs
+from recon_tf.faults.children import Result, run
+from recon_tf.faults.compare import difference
+from recon_tf.faults.kills import Campaign, tail
+
+HALFWAY = 20  # steps of the run whose files are damaged
+
+
+class Target(typing.NamedTuple):
+  """Which files are damaged, how, and the command that must notice."""
+
+  name: str
+  pattern: str
+  command: str
+  ways: tuple[str, ...] = ('truncate', 'flip', 'random', 'empty', 'foreign')
+
+
+TARGETS = (
+  Target('newest checkpoint', 'run/checkpoints/*.npz', 'train'),
+  Target('all checkpoints', 'run/checkpoints/*.npz', 'train'),
+  Target('episode', 'run/train_episodes/*.npz', 'train'),
+  Target('milestone', 'run/milestones/*.npz', 'train', ('odd name',)),
+  Target('metrics.jsonl', 'run/metrics.jsonl', 'train'),
+  Target('config.yaml', 'run/config.yaml', 'train'),
+  Target('meta.json', 'run/meta.json', 'train'),
+  Target('demonstration', 'demos/*.npz', 'train'),
+  Target('final.json', 'run/eval/final.json', 'again', (
+    'truncate', 'flip', 'random', 'empty', 'foreign', 'step text', 'step too large')),
+  Target('demonstrations meta.json', 'demos/meta.json', 'check', (
+    'truncate', 'flip', 'random', 'empty', 'foreign', 'env text')),
+  # A file that ends early may be one that is being written, so a report goes without the rest.
+  Target('metrics.jsonl', 'run/metrics.jsonl', 'report', (
+    'flip', 'random', 'foreign', 'step text')),
+  Target('evaluation', 'run/eval/000000000.json', 'report'),
+  Target('final.json', 'run/eval/final.json', 'report'),
+  Target('config.yaml', 'run/config.yaml', 'report'),
+  Target('meta.json', 'run/meta.json', 'report'),
+)  # fmt: skip
+
+
+def check_files(campaign: Campaign) -> None:
+  """All targets, in all ways."""
+  base = campaign.root / 'half'
+  demos = campaign.root / 'demos'
+  (demos / 'meta.json').write_text(
+    '{"task": "maze_umaze", "expert": "random", "env": {}, "returns": [0.0, 0.0], "rejected": 0}\n'
+  )
+  shutil.rmtree(base, ignore_errors=True)
+  result = run('train', campaign.flags(base / 'runs', steps=HALFWAY))
+  if result.code:
+    raise RuntimeError(result.text)
+  for target in TARGETS:
+    for way in target.ways:
+      problem = _try(campaign, base, target, way)
+      campaign.table.add('files', f'{way} {target.name}, then {target.command}', problem)
+
+
+def _try(campaign: Campaign, base: pathlib.Path, target: Target, way: str) -> str:
+  place = campaign.root / 'damaged'
+  shutil.rmtree(place, ignore_errors=True)
+  shutil.copytree(base / 'runs', place / 'runs')
+  shutil.copytree(campaign.demos, place / 'demos')
+  (place / 'run').symlink_to(runs.folder(place / 'runs'))
+  files = sorted(place.glob(target.pattern))
+  files = files if target.name.startswith('all') else files[-1:]
+  for path in files:
+    WAYS[way](path)
+  before = {str(x.relative_to(place)) for x in place.rglob('*') if x.is_file()}
+  result = COMMANDS[target.command](campaign, place)
+  after = {str(x.relative_to(place)).removesuffix('.corrupt') for x in place.rglob('*')}
+  return _judge(campaign, place, result, [x.name for x in files], sorted(before - after))
+
+
+def _judge(campaign, place, result: Result, names: list[str], lost: list[str]) -> str:
+  if result.traceback or result.orphans:
+    return tail(result)
+  named = any(x in result.text for x in names)
+  if result.code:
+    good = result.sentence and named
+    return f'deleted {lost[0]}' if good and lost else '' if good else tail(result)
+  if named and any(x in result.text for x in ('Warning', 'corrupt', 'unreadable')):
+    return ''
+  # Nothing was said: then the damage must not have mattered.
+  return difference(runs.folder(campaign.reference), runs.folder(place / 'runs'))
+
+
+def _train(campaign: Campaign, place: pathlib.Path, **changes) -> Result:
+  return run('train', runs.flags(place / 'runs', place / 'demos', **changes))
+
+
+COMMANDS: dict[str, Callable[[Campaign, pathlib.Path], Result]] = {
+  'train': _train,
+  'again': lambda campaign, place: _train(campaign, place, steps=HALFWAY),
+  'check': lambda _, place: run('demos', [f'--check={place / "demos"}']),
+  'report': lambda _, place: run('report', [str(place / 'runs'), '--out', str(place / 'report')]),
+}
+
+
+def _random(path: pathlib.Path) -> None:
+  path.write_bytes(np.random.default_rng(0).bytes(path.stat().st_size))
+
+
+def _flip(path: pathlib.Path) -> None:
+  """The top bit of a byte in the middle, which no text has; in an array that is other data."""
+  data = bytearray(path.read_bytes())
+  data[len(data) // 2] ^= 0x80
+  path.write_bytes(data)
+
+
+def _truncate(path: pathlib.Path) -> None:
+  path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _foreign(path: pathlib.Path) -> None:
+  """A readable file of its kind that does not belong there."""
+  if path.suffix == '.npz':
+    np.savez(path, action=np.zeros((5, 7), np.float32), other=np.zeros((5, 3), np.float32))
+  else:
+    path.write_text('a: 1\n' if path.suffix == '.yaml' else '[1]\n')
+
+
+def _replace(old: str, new: str) -> Callable[[pathlib.Path], None]:
+  def apply(path: pathlib.Path) -> None:
+    text = path.read_text()
+    if old not in text:
+      raise RuntimeError(f'{path} has no {old}')
+    path.write_text(text.replace(old, new, 1))
+
+  return apply
+
+
+WAYS: dict[str, Callable[[pathlib.Path], None]] = {
+  'truncate': _truncate,
+  'flip': _flip,
+  'random': _random,
+  'empty': lambda path: path.write_bytes(b''),
+  'foreign': _foreign,
+  'odd name': lambda path: path.rename(path.with_name('1x.npz')),
+  'step text': _replace('"step": ', '"step": "abc", "old": '),
+  'step too large': _replace('"step": 20', '"step": 2000'),
+  'env text': _replace('"env": {}', '"env": "x"'),
+}

@@ -1,0 +1,31 @@
+"""Training without an environment: what the loop asks of one, read off demonstrations."""
+
+import dataclasses
+import pathlib
+
+from gymnasium.spaces import Box
+
+from recon_tf.common.episodes import Episode, load_meta
+from recon_tf.common.spaces import Spaces, from_dict, space_of_episode
+
+
+class Recorded:
+  """Has the spaces and the length of the demonstrations; it cannot be stepped."""
+
+  success_task = False
+
+  def __init__(self, task: str, episodes: list[Episode], folder: str | pathlib.Path):
+    self.task = task
+    self.length = self.full = max(len(x['action']) for x in episodes) - 1
+    meta = load_meta(folder) or {}
+    shown = space_of_episode(episodes[0])
+    known = from_dict(meta['spaces']) if 'spaces' in meta else shown
+    self.spaces: Spaces = dataclasses.replace(known, observations=shown.observations)
+    self.obs_space = {k: Box(-9e9, 9e9, v) for k, v in shown.observations.items()}
+    self.act_space = {'action': Box(-1, 1, (episodes[0]['action'].shape[1],))}
+
+  def ready(self) -> 'Recorded':
+    return self
+
+  def close(self) -> None:
+    pass

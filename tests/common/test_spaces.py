@@ -1,0 +1,115 @@
+"""Observations as environments give them, actions in their units, and the file that says so."""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+from PIL import Image
+
+from recon_tf import envs
+from recon_tf.common import UserError
+from recon_tf.common.episodes import save_episode
+from recon_tf.common.spaces import Spaces, record_spaces, run_spaces, space_of
+
+SPACES = Spaces(
+  {'place': (3,), 'image': (8, 8, 3)}, (1, 2), 'float64', (-2.0, 0.0), (4.0, 1.0), {}
+)  # fmt: skip
+
+
+def test_units_there_and_back():
+  np.testing.assert_allclose(SPACES.scaled([[4.0, 0.5]]), [1, 0])
+  own = SPACES.middle + SPACES.half * np.array([1.0, 0.0])
+  assert SPACES.own(own).shape == (1, 2)
+  np.testing.assert_allclose(SPACES.own(own), [[4.0, 0.5]])
+  assert SPACES.own(np.stack([own] * 3)).shape == (3, 1, 2)
+  with pytest.raises(UserError, match='3 numbers'):
+    SPACES.scaled([1, 2, 3])
+
+
+def test_single_and_batch_and_resized():
+  rng = np.random.default_rng(0)
+  image = rng.integers(0, 256, (16, 24, 3), np.uint8)
+  obs = {'place': [1, 2, 3], 'image': image, 'other': 5}
+  arrays, batch = SPACES.inputs(obs, ['place', 'image'])
+  assert not batch
+  assert {k: v.shape for k, v in arrays.items()} == {'place': (1, 3), 'image': (1, 8, 8, 3)}
+  expected = np.asarray(Image.fromarray(image).resize((8, 8), Image.BOX))
+  np.testing.assert_array_equal(arrays['image'][0], expected)
+  several = {'place': np.ones((5, 3)), 'image': np.stack([image] * 5)}
+  arrays, batch = SPACES.inputs(several, ['place', 'image'])
+  assert batch
+  np.testing.assert_array_equal(arrays['image'][4], expected)
+
+
+def test_nested_names_and_an_only_observation():
+  spaces = Spaces({'arm_joint': (2,)}, (1,), 'float32', (-1.0,), (1.0,), {})
+  arrays, _ = spaces.inputs({'arm': {'joint': [1, 2]}, 'camera': 0}, ['arm_joint'])
+  np.testing.assert_array_equal(arrays['arm_joint'], [[1, 2]])
+  arrays, _ = spaces.inputs(np.array([1, 2]), ['arm_joint'])
+  np.testing.assert_array_equal(arrays['arm_joint'], [[1, 2]])
+
+
+@pytest.mark.parametrize(
+  ('obs', 'parts'),
+  [
+    ({'place': [1, 2, 3], 'picture': 0}, ("['image']", 'picture')),
+    ({'place': [1, 2]}, ("'place'", '[2]', '3 numbers')),
+    ({'place': np.zeros((2, 3)), 'image': np.zeros((3, 8, 8, 3), np.uint8)}, ('rows',)),
+    ({'place': [1, 2, 3], 'image': np.zeros((8, 8, 3))}, ("'image'", 'float64', 'uint8')),
+  ],
+)
+def test_wrong_observations_are_one_sentence(obs, parts):
+  keys = ['place'] if [*obs] == ['place'] else ['place', 'image']
+  with pytest.raises(UserError) as error:
+    SPACES.inputs(obs, keys)
+  assert all(x in str(error.value) for x in parts)
+
+
+class Arm(gymnasium.Env):
+  observation_space = gymnasium.spaces.Dict(
+    joint=gymnasium.spaces.Box(-1, 1, (2,)),
+    eye=gymnasium.spaces.Box(0, 255, (20, 30, 1), np.uint8),
+  )
+  action_space = gymnasium.spaces.Box(np.array([[-3.0, 0.0]]), np.array([[3.0, 10.0]]))
+
+  def __init__(self, render_mode=None):
+    self.render_mode = render_mode
+
+  def reset(self, seed=None, options=None):
+    return self.observation_space.sample(), {}
+
+  def step(self, action):
+    return self.observation_space.sample(), 0.0, False, False, {}
+
+  def render(self):
+    return np.zeros((40, 40, 3), np.uint8)
+
+
+gymnasium.register('SpacesArm-v0', entry_point=Arm)
+
+
+def test_of_an_environment_and_through_a_file(tmp_path):
+  env = envs.make('gym_SpacesArm-v0')
+  spaces = space_of(env)
+  assert spaces.observations == {'joint': (2,), 'eye': (64, 64, 3), 'image': (64, 64, 3)}
+  assert spaces.sources == {'eye': (20, 30, 1), 'image': (40, 40, 3)}
+  assert (spaces.low, spaces.high, spaces.shape) == ((-3, 0), (3, 10), (1, 2))
+  record_spaces(tmp_path, spaces)
+  assert run_spaces(tmp_path) == spaces
+
+
+def test_runs_without_the_file_are_read_off_their_episodes(tmp_path):
+  with pytest.raises(UserError, match=r'neither spaces\.json nor'):
+    run_spaces(tmp_path)
+  episode = {'place': np.ones((4, 3), np.float32), 'action': np.zeros((4, 2), np.float32)}
+  save_episode(tmp_path / 'train_episodes', {**episode, 'log_goal': np.ones((4, 1))})
+  spaces = run_spaces(tmp_path)
+  assert spaces.observations == {'place': (3,)}
+  assert (spaces.low, spaces.bounds_known) == ((-1, -1), False)
+
+
+def test_damaged_file_is_named(tmp_path):
+  (tmp_path / 'spaces.json').write_text(json.dumps({'shape': 3}))
+  with pytest.raises(UserError, match=r'spaces\.json.*damaged'):
+    run_spaces(tmp_path)
