@@ -32,10 +32,10 @@ def main() -> None:
 
 def campaign(args: argparse.Namespace, root: pathlib.Path) -> list[str]:
   """Runs the chosen sections; returns what did not hold."""
-  from recon_tf.faults import damage, kills, limits, long, table
-  from recon_tf.nn.quiet import import_tensorflow
+  import tensorflow_probability  # noqa: F401, once for all the processes that are forked later
 
-  import_tensorflow()  # once, for all the processes that are forked later
+  from recon_tf.faults import damage, kills, limits, long, table
+
   sections = set(args.only or ([] if args.long else SECTIONS))
   found, before = table.Table(), shared_memory()
   if 'flags' in sections:
