@@ -59,7 +59,9 @@ class Agent(Stored):
     config = self._config
     wrap = lambda fn, jit: fn if config.eager else tfutils.function(fn, jit)
     jit = config.jit and config.devices == 1
-    model_jit = jit and (config.jit_conv or not self.world_model.encoder.convs)
+    # On a GPU both call cuDNN, and one program has fewer launches than a graph.
+    convs_inside = config.jit_conv or bool(tf.config.list_physical_devices('GPU'))
+    model_jit = jit and (convs_inside or not self.world_model.encoder.convs)
     # Replicas have to meet in one graph: TensorFlow forbids it inside of a nested function.
     nested = wrap if config.devices == 1 else lambda fn, jit: fn
     # TensorFlow's own convolutions are faster than XLA's on a CPU; the recurrence is not.
@@ -408,6 +410,12 @@ def make_strategy(config) -> tf.distribute.Strategy:
 def run_replicated(strategy, fn, data, expert, seed):
   """Splits both batches over the devices; each draws its own noise; metrics are averaged."""
   amount = strategy.num_replicas_in_sync
+  for key, tree in (('batch', data), ('expert_batch', expert)):
+    if len(tree['is_first']) % amount:
+      raise UserError(
+        f'replay.{key}: {len(tree["is_first"])} sequences cannot be shared equally by devices: '
+        f'{amount}; choose a multiple.'
+      )
   split = lambda tree, i: {k: tf.split(v, amount)[i] for k, v in tree.items()}
   spread = lambda tree: strategy.experimental_distribute_values_from_function(
     lambda context: split(tree, context.replica_id_in_sync_group)

@@ -12,9 +12,10 @@ from recon_tf.analysis.report import registry, reproduce
 from recon_tf.analysis.report.registry import FIGURES, Figure
 from recon_tf.analysis.report.reproduce import Plan
 from recon_tf.analysis.runs import open_run
+from recon_tf.cluster import pool, settings
 from recon_tf.common import UserError
 from recon_tf.common.arguments import Parser, ranged
-from recon_tf.common.jobs import Failure, run_jobs
+from recon_tf.common.jobs import Failure
 
 
 def main() -> None:
@@ -23,16 +24,15 @@ def main() -> None:
   parser.add_argument('--table', nargs='+', default=[], help='numbers in the paper, or names')
   parser.add_argument('--configs', nargs='+', default=[], help='suites and sizes, as of train.py')
   parser.add_argument('--seeds', nargs='+', type=ranged(int, '[0, 1000000000]'), default=[0, 1, 2])
-  parser.add_argument(
-    '--workers', type=ranged(int, '[1, inf)'), default=1, help='processes side by side'
-  )
   parser.add_argument('--out', default='', help='where to draw; LOGDIR/reproduce if not given')
   parser.add_argument('--list', action='store_true', help='print what there is')
   parser.add_argument('--dry', action='store_true', help='print what is missing, run nothing')
+  settings.add_flags(parser, workers=1, least=1)
   args, flags = parser.parse_known_args()
   if args.list:
     print('\n'.join(describe(*x) for x in FIGURES.items()))
     return
+  own = settings.read_flags(args)
   figures = reproduce.find_figures('figure', args.figure)
   figures |= reproduce.find_figures('table', args.table)
   if not figures:
@@ -43,7 +43,8 @@ def main() -> None:
   if args.dry:
     show_missing(usable)
   else:
-    failures += make(usable, args.workers)
+    with pool.session(own, plans[0].config.logdir) as run_jobs:
+      failures += make(usable, run_jobs)
     out = pathlib.Path(args.out or pathlib.Path(plans[0].config.logdir) / 'reproduce')
     failures += draw(figures, usable, out)
   report(failures)
@@ -86,31 +87,16 @@ def show_missing(plans: list[Plan]) -> None:
   print('\n'.join(['', *(x.command for x in jobs)] if jobs else ['\nNothing is missing.']))
 
 
-def make(plans: list[Plan], workers: int) -> list[Failure]:
+def make(plans: list[Plan], run_jobs: pool.Runner) -> list[Failure]:
   """Runs what is missing; what fails is returned, and nothing is asked of it any more."""
   missing = [x for x in plans if x.state != 'finished']
-  if workers > 1:
-    make_demonstrations(missing)
-  failures = run_jobs([reproduce.training(x) for x in missing], workers)
+  demos.ensure_for([x.config for x in missing])
+  failures = run_jobs([reproduce.training(x) for x in missing])
   done = [x for x in plans if x.state == 'finished']
-  failures += run_jobs([job for x in done for job in reproduce.diagnoses(x)], workers)
-  return failures + compare(done, workers)
-
-
-def compare(plans: list[Plan], workers: int) -> list[Failure]:
-  """What needs the diagnoses of other runs."""
-  ready = [x for x in plans if not reproduce.missing_output(x, reproduce.ANCHORS)]
-  return run_jobs([job for x in ready for job in reproduce.comparisons(x, ready)], workers)
-
-
-def make_demonstrations(plans: list[Plan]) -> None:
-  """Before runs that would otherwise all make the same ones at the same time."""
-  for config in [x.config for x in plans if not x.config.demos]:
-    folder = demos.demo_folder('demos', config.task, config)
-    try:
-      demos.ensure_demos(config.task, config.demo_episodes, folder, config)
-    except UserError as error:
-      print(f'{config.task}: {error}', file=sys.stderr)  # its runs will fail and say so
+  failures += run_jobs([job for x in done for job in reproduce.diagnoses(x)])
+  # What needs the diagnoses of other runs.
+  ready = [x for x in done if not reproduce.missing_output(x, reproduce.ANCHORS)]
+  return failures + run_jobs([job for x in ready for job in reproduce.comparisons(x, ready)])
 
 
 def draw(figures: dict[str, Figure], plans: list[Plan], out: pathlib.Path) -> list[Failure]:
