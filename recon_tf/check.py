@@ -6,15 +6,16 @@ import numpy as np
 
 from recon_tf.common.config import Config
 from recon_tf.common.episodes import Episode
-from recon_tf.common.spaces import Spaces, is_observation
+from recon_tf.common.spaces import Spaces, is_observation, space_of
 from recon_tf.demos.match import match_demos, needed
 
 SHARE = 0.25  # of a matrix product's speed that updates reach, roughly
 OVERHEAD = 0.01  # seconds of an update beside its products
 
 
-def check_training(config: Config, spaces: Spaces, length: int, episodes: list[Episode]) -> str:
+def check_training(config: Config, env, episodes: list[Episode]) -> str:
   """The text; a UserError says what does not fit."""
+  spaces = space_of(env)
   shapes, first = spaces.observations, episodes[0]
   match_demos(config, shapes, len(spaces.low), first)
   used = needed(config, shapes)
@@ -31,7 +32,7 @@ def check_training(config: Config, spaces: Spaces, length: int, episodes: list[E
     row('an update', f'{replay.batch} + {replay.expert_batch} sequences of {replay.length} steps')
   )
   if config.windows.collector != 'none' and not config.offline:
-    lines.append(row('windows', window_text(config, length)))
+    lines.append(row('windows', window_text(config, env)))
   return '\n'.join([*lines, row('work', work_text(config, spaces))])
 
 
@@ -55,11 +56,14 @@ def action_text(spaces: Spaces, episodes: list[Episode]) -> str:
   return f'{len(spaces.low)} numbers, -1 to 1 is {low:g} to {high:g}; {used}'
 
 
-def window_text(config: Config, length: int) -> str:
-  windows = config.windows
-  share = min(1.0, length / (windows.full or length))
-  size = max(1, round(windows.length * share))
-  return f'{windows.strata} of about {size} steps for the explorer in {length} decisions'
+def window_text(config: Config, env) -> str:
+  """As they are drawn for the first episode."""
+  from recon_tf.explorer import Collector  # late: it needs TensorFlow
+
+  collector = Collector(1, env.length, config.windows, config.seed, env.full)
+  acts = [bool(collector(np.array([t == 0]))[0]) for t in range(env.length)]
+  who = {'explorer': 'the explorer', 'random': 'random actions'}[config.windows.collector]
+  return f'{sum(acts)} of {env.length} decisions of an episode for {who}'
 
 
 def total_updates(config: Config) -> int:

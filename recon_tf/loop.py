@@ -85,7 +85,7 @@ def check(config: Config) -> str:
   try:
     expert = load_demos(config).contents()
     env = worker or Recorded(config.task, expert, config.demos)
-    return check_training(config, space_of(env), env.length, expert)
+    return check_training(config, env, expert)
   finally:
     if worker:
       worker.close()
@@ -108,10 +108,9 @@ class Run:
       if config.agent == 'iqmpc' and not config.iqmpc.episode:
         # Saved with the run, so that whoever loads it has the same discount.
         self.config = config = config.update({'iqmpc.episode': self.envs[0].length})
-      spaces = space_of(self.envs[0])
-      print(check_training(config, spaces, self.envs[0].length, self.expert.contents()), flush=True)
+      print(check_training(config, self.envs[0], self.expert.contents()), flush=True)
       prepare_folder(config, folder)
-      record_spaces(folder, spaces)
+      record_spaces(folder, space_of(self.envs[0]))
       self._build()
     except BaseException:
       self.close()

@@ -16,7 +16,7 @@ class Recorded:
 
   def __init__(self, task: str, episodes: list[Episode], folder: str | pathlib.Path):
     self.task = task
-    self.length = max(len(x['action']) for x in episodes) - 1
+    self.length = self.full = max(len(x['action']) for x in episodes) - 1
     meta = load_meta(folder) or {}
     shown = space_of_episode(episodes[0])
     known = from_dict(meta['spaces']) if 'spaces' in meta else shown

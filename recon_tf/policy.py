@@ -12,6 +12,7 @@ from recon_tf.common.errors import UserError
 from recon_tf.common.folders import read_json
 from recon_tf.common.spaces import Spaces, from_dict, run_spaces
 from recon_tf.common.versions import read_starts
+from recon_tf.evaluation import summarize
 from recon_tf.experts import NAMES
 from recon_tf.gallery import find_policy
 
@@ -137,11 +138,15 @@ def expert_name(config: Config) -> str:
 
 
 def run_score(folder: pathlib.Path) -> dict | None:
-  """Means of the final evaluation, or of the last one on the way."""
+  """Means of the final evaluation, of the last one on the way, or of `recon-tf evaluate`."""
   paths = [folder / 'eval' / 'final.json', *sorted((folder / 'eval').glob('[0-9]*.json'))[::-1]]
   result = next((x for x in map(read_json, paths) if x), None)
   if result is None:
-    return None
+    clean = read_json(folder / 'eval' / 'clean.json')
+    if clean is None:
+      return None
+    episodes = next(iter(clean['configurations'].values()))
+    result = {**summarize(episodes), **episodes, 'step': clean['step']}
   names = [x for x in ('success', 'return', 'length', 'step') if x in result]
   return {**{k: result[k] for k in names}, 'episodes': len(result['returns'])}
 

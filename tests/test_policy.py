@@ -1,5 +1,6 @@
 """load_policy on run folders of every method: the evaluated policy, in the environment's units."""
 
+import json
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ import recon_tf
 from recon_tf.common import UserError, load_config
 from recon_tf.common.episodes import save_episode
 from recon_tf.common.spaces import FILE
-from recon_tf.policy import load_policy, run_config
+from recon_tf.policy import load_policy, run_config, run_score
 from tests import policy_fixtures as fixtures
 
 
@@ -56,6 +57,16 @@ def test_info(run):
   assert (info['task'], info['method'], info['seed']) == ('gym_Robot-v0', run.name, 3)
   assert (info['commit'], info['step']) == ('abc', 60)
   assert info['score'] == {'success': 0.5, 'return': 3.0, 'length': 9.0, 'step': 60, 'episodes': 2}
+
+
+def test_score_of_what_was_evaluated_later(tmp_path):
+  (tmp_path / 'eval').mkdir()
+  assert run_score(tmp_path) is None
+  found = {'returns': [1.0, 2.0], 'successes': [0.0, 1.0], 'last_successes': [], 'lengths': [3, 5]}
+  clean = {'step': 7, 'configurations': {'clean': found}}
+  (tmp_path / 'eval' / 'clean.json').write_text(json.dumps(clean))
+  expected = {'success': 0.5, 'return': 1.5, 'length': 4.0, 'step': 7, 'episodes': 2}
+  assert run_score(tmp_path) == expected
 
 
 @pytest.mark.parametrize('method', ['recon', 'dadac', 'iqmpc'])

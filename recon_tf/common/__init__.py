@@ -7,7 +7,7 @@ EXPORTS = {
   'flags': ('Flags',),
   'errors': ('UserError', 'nearest', 'run'),
   'counter': ('Counter',),
-  'when': ('Every', 'Once', 'Until'),
+  'when': ('Every',),
   'driver': ('Driver',),
   'replay': ('Replay',),
   'episodes': ('save_episode', 'load_episode', 'load_folder', 'episode_files'),

@@ -20,24 +20,3 @@ class Every:
       return False
     self.last = reached
     return True
-
-
-class Once:
-  """True at the first call only."""
-
-  def __init__(self):
-    self.fresh = True
-
-  def __call__(self) -> bool:
-    fresh, self.fresh = self.fresh, False
-    return fresh
-
-
-class Until:
-  """True while the step is below `until`; 0 means forever."""
-
-  def __init__(self, until: int):
-    self.until = int(until)
-
-  def __call__(self, step) -> bool:
-    return self.until <= 0 or int(step) < self.until

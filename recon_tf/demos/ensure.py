@@ -51,12 +51,16 @@ def _run(command: list[str]) -> None:
   environ = {**os.environ, 'PYTHONPATH': os.pathsep.join(x for x in paths if x)}
   message = ''
   with subprocess.Popen(command, stderr=subprocess.PIPE, env=environ) as process:
-    # newline='' ends lines at \r too, which is what a progress bar writes.
-    for line in io.TextIOWrapper(process.stderr, errors='replace', newline=''):
-      if line.startswith('error: '):
-        message = line.removeprefix('error: ').strip()
-      else:
-        sys.stderr.write(line)
-        sys.stderr.flush()
+    try:
+      # newline='' ends lines at \r too, which is what a progress bar writes.
+      for line in io.TextIOWrapper(process.stderr, errors='replace', newline=''):
+        if line.startswith('error: '):
+          message = line.removeprefix('error: ').strip()
+        else:
+          sys.stderr.write(line)
+          sys.stderr.flush()
+    except BaseException:
+      process.terminate()  # a signal came to us alone; what is made so far stays
+      raise
   if process.returncode:
     raise UserError(message or f'Making demonstrations ended with code {process.returncode}.')

@@ -49,6 +49,7 @@ def resume_meta(folder: pathlib.Path, task: str, settings: dict) -> dict | None:
         'choose another folder.'
       )
     return None
+  meta = {'seed': None, 'returns': [], 'successes': [], 'rejected': 0, **meta}
   if meta.get('task') != task:
     raise UserError(
       f"The folder '{folder}' holds demonstrations of '{meta.get('task')}', not of '{task}'; "
@@ -61,7 +62,7 @@ def resume_meta(folder: pathlib.Path, task: str, settings: dict) -> dict | None:
         f"The demonstrations in '{folder}' were made with {key} {made}, not {value}; "
         'choose another folder or the same setting.'
       )
-  if len(files) != len(meta.get('returns', ())):  # stopped between an episode and its entry
+  if len(files) != len(meta['returns']):  # stopped between an episode and its entry
     meta = {**meta, 'returns': [], 'successes': []}
     for path in files:
       meta = add_episode(meta, load_episode(path, None))

@@ -26,6 +26,6 @@ def make_expert(task: str, env) -> Expert:
 
     return DMCExpert(env)
   raise UserError(
-    f"There is no expert for task '{task}'; show it yourself with recon-tf demos --record, or "
-    'import demonstrations with --import-npz, --import-minari or --import-hdf5.'
+    f"There is no expert for task '{task}'; record demonstrations with recon-tf demos --record, "
+    'or import them with --import-npz, --import-minari or --import-hdf5.'
   )

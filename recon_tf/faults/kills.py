@@ -82,9 +82,14 @@ class Campaign:
     problem = ''
     if result.code != 128 + number:
       problem = f'exit code {result.code}: {tail(result)}'
-    elif result.traceback or 'goes on from there' not in result.text.splitlines()[-1]:
+    elif result.traceback or not self._says_what_is_saved(result, logdir):
       problem = tail(result)
     self.table.add('signal', f'{name} {when}', problem or self.resumes(logdir, result))
+
+  def _says_what_is_saved(self, result: Result, logdir: pathlib.Path) -> bool:
+    last = result.text.splitlines()[-1]
+    saved = any((runs.folder(logdir) / 'checkpoints').glob('*.npz'))
+    return 'goes on from there' in last if saved else 'interrupted' in last
 
   def lose_worker(self) -> None:
     """The environment's process dies: its episode is made again, the run ends well."""

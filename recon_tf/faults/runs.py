@@ -7,9 +7,9 @@ from recon_tf.common import load_config
 SETTINGS = {
   'task': 'maze_umaze', 'env.length': 10, 'steps': 40, 'prefill': 10, 'train_every': 10,
   'train_steps': 1, 'pretrain': 2, 'pretrain_bc': 1, 'eval_every': 20, 'eval_episodes': 1,
-  'eval_final': 1, 'eval_workers': 1, 'video_every': 0, 'keep_every': 20, 'horizon': 3,
+  'eval_final': 1, 'eval_workers': 1, 'video_every': 0, 'keep_every': 20, 'horizon': 2,
   'rssm.deter': 8, 'rssm.stoch': 4, 'rssm.hidden': 8, 'rssm.ensemble': 2, 'threads': 1,
-  'demo_episodes': 2, 'replay.length': 5, 'replay.capacity': 20,
+  'demo_episodes': 2, 'replay.length': 3, 'replay.capacity': 20, 'gate.horizon': 1, 'gate.tail': 1,
 }  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 from recon_tf.common.counter import Counter
-from recon_tf.common.when import Every, Once, Until
+from recon_tf.common.when import Every
 
 
 def test_counter():
@@ -30,11 +30,3 @@ def test_every_can_skip_the_first_call_and_resume():
 
 def test_every_zero_is_never():
   assert not any(Every(0)(x) for x in range(5))
-
-
-def test_once_and_until():
-  once = Once()
-  assert [once(), once()] == [True, False]
-  until = Until(3)
-  assert [until(x) for x in range(5)] == [True, True, True, False, False]
-  assert Until(0)(10**9)

@@ -7,6 +7,7 @@ import pytest
 from recon_tf import demos
 from recon_tf.common import UserError, load_config
 from recon_tf.common.episodes import episode_files, load_folder, load_meta
+from recon_tf.demos.meta import resume_meta
 
 
 def test_makes_what_is_missing_with_the_settings_of_the_run(tmp_path, capfd):
@@ -48,3 +49,20 @@ def test_two_runs_that_start_together_share_one_set(tmp_path):
   assert len(episode_files(tmp_path / 'demos')) == 3
   starts = [tuple(x['position'][0]) for x in load_folder(tmp_path / 'demos')]
   assert len(set(starts)) == 3
+
+
+@pytest.mark.parametrize(
+  ('text', 'message'),
+  [
+    ('[1]', 'no JSON object'),
+    ('{"task": "maze_umaze", "env": "x"}', "'env' is \"x\", not an object"),
+    ('{"task": "maze_umaze", "returns": ["x"]}', "'returns'"),
+    ('{"task": 3}', "'task' is 3, not a text"),
+  ],
+)
+def test_damaged_meta_is_named_with_its_field(tmp_path, text, message):
+  (tmp_path / 'meta.json').write_text(text)
+  with pytest.raises(UserError) as error:
+    resume_meta(tmp_path, 'maze_umaze', {})
+  assert str(tmp_path / 'meta.json') in str(error.value)
+  assert message in str(error.value)
