@@ -15,11 +15,12 @@ COMMANDS = {
   'diagnose': 'prediction gap, recoverability and acquisition gain of runs',
   'report': 'a page of curves, tables and videos from a folder of runs',
   'results': 'small copies of runs with tables and figures, to commit',
+  'sweep': 'many runs at once: seeds, tasks, methods and a grid of settings, also on a cluster',
   'reproduce': 'figures and tables of the paper, with the runs that they need',
+  'bench': 'measure speed and sizes: envs, train, params, gpu-plan, baselines',
   'export': 'the policy of a run as SavedModel and TFLite, with a card',
   'play': 'a video of a policy at work',
   'gallery': 'the trained policies that come with recon_tf',
-  'bench': 'measure speed and sizes: envs, train, params, baselines',
   'faults': 'kills, damaged files and bad input against training runs',
   'train_expert': 'train the state-based expert of a DMC task',
 }
@@ -29,7 +30,7 @@ def main() -> None:
   """The console entry."""
   name, arguments = (sys.argv[1:2] or ['--help'])[0], sys.argv[2:]
   if name in ('-h', '--help', 'help'):
-    print(help_text())
+    run(lambda: print(help_text(), flush=True))  # its reader, such as head, may leave early
   elif name == '--version':
     print(f'recon_tf {__version__}')
   else:

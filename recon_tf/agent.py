@@ -13,6 +13,7 @@ from recon_tf.nn.checkpointable import Stored
 from recon_tf.nn.scaler import Scaler
 from recon_tf.world_model import WorldModel
 
+BELIEF = ('deter', 'stoch', 'mean')  # what the behaviours read of a posterior
 IGNORED = ('reward', 'is_first', 'is_last', 'is_terminal', 'action')
 
 
@@ -58,7 +59,9 @@ class Agent(Stored):
     config = self._config
     wrap = lambda fn, jit: fn if config.eager else tfutils.function(fn, jit)
     jit = config.jit and config.devices == 1
-    model_jit = jit and (config.jit_conv or not self.world_model.encoder.convs)
+    # On a GPU both call cuDNN, and one program has fewer launches than a graph.
+    convs_inside = config.jit_conv or bool(tf.config.list_physical_devices('GPU'))
+    model_jit = jit and (convs_inside or not self.world_model.encoder.convs)
     # Replicas have to meet in one graph: TensorFlow forbids it inside of a nested function.
     nested = wrap if config.devices == 1 else lambda fn, jit: fn
     # TensorFlow's own convolutions are faster than XLA's on a CPU; the recurrence is not.
@@ -179,13 +182,15 @@ class Agent(Stored):
     """The model is left as it is, which makes this many times cheaper than a joint update."""
     rows, length = expert['is_first'].shape
     noise = self.world_model.rssm.draw(rows, length, tfutils.Seeds(seed))
+    if self._config.bc_beliefs == 'mean':  # the whole belief, its history included
+      noise['posterior'] = tf.zeros_like(noise['posterior'])
     return self._clone_step(expert, (None, self._believe_step(expert, noise)))
 
   def _believe(self, data, noise):
     """Posterior states of sequences, as data."""
     embed = self.world_model.encoder(data)
     post, _ = self.world_model.observe(embed, data['action'], data['is_first'], noise)
-    return {k: tf.stop_gradient(post[k]) for k in ('deter', 'stoch')}
+    return {k: tf.stop_gradient(post[k]) for k in BELIEF}
 
   def _draw_model(self, data, expert, seeds):
     """Posterior noise of the batch that trains the model, and of the rest if that is not all."""
@@ -231,7 +236,7 @@ class Agent(Stored):
       tape.watch(self.world_model.variables)
       loss, post, metrics = self.world_model.loss(trained, noise['trained'])
     metrics.update(self.model_opt.step(tape, loss))
-    post = {k: tf.stop_gradient(post[k]) for k in ('deter', 'stoch')}
+    post = {k: tf.stop_gradient(post[k]) for k in BELIEF}
     if trained is data:
       own = self._believe(expert, noise['expert'])
       post = {k: tf.concat([post[k], own[k]], 0) for k in post}
@@ -240,7 +245,7 @@ class Agent(Stored):
     return states, metrics
 
   def _train_clone(self, expert, states):
-    pairs = self._expert_pairs(expert, states[1])
+    pairs = self._cloned_pairs(expert, states[1])
     metrics = self.main.clone(pairs)
     if self.explorer:
       metrics.update(self.explorer.clone(pairs))
@@ -250,16 +255,17 @@ class Agent(Stored):
     """Main policy and discriminator on one imagination, then the explorer on its own."""
     rssm, metrics = self.world_model.rssm, {}
     pairs = self._expert_pairs(expert, states[1])
+    cloned = self._cloned_pairs(expert, states[1])
     start, replay = self._starts(data, states[0], noise)
     if not self._config.main.replay_critic:
       replay = None
     own = {**noise['main'], 'reward': noise['disc']['main']}
-    seq, mets = self.main.train(rssm, start, self._main_reward, pairs, own, replay)
+    seq, mets = self.main.train(rssm, start, self._main_reward, cloned, own, replay)
     metrics.update(mets)
     metrics.update(self._train_disc(pairs, seq, noise['disc']))
     if self.explorer:
       own = {**noise['explorer'], 'reward': noise['disc']['explorer']}
-      seq, mets = self.explorer.train(rssm, start, self._explorer_reward, pairs, own)
+      seq, mets = self.explorer.train(rssm, start, self._explorer_reward, cloned, own)
       metrics.update(mets)
       metrics.update(exploration.gate_metrics(seq['gate'][0]))
     return metrics
@@ -327,6 +333,12 @@ class Agent(Stored):
     mask = 1 - tf.cast(expert['is_first'][:, 1:], tf.float32)
     return feature[:, :-1], expert['action'][:, 1:], mask
 
+  def _cloned_pairs(self, expert, states):
+    """The same pairs for cloning: in sampled beliefs, or in their means, as the policy acts."""
+    if self._config.bc_beliefs == 'mean':
+      states = {**states, 'stoch': states['mean']}
+    return self._expert_pairs(expert, states)
+
   def _starts(self, data, states, noise):
     """States that seed imagination, and the real pairs (s_t-1, a_t-1) that led to them.
 
@@ -334,6 +346,7 @@ class Agent(Stored):
     action:   a_0  a_1 ... a_T-1        invalid at t = 0 and where an episode begins or ended
     """
     config, flat = self._config, lambda x: tf.reshape(x, [-1, *x.shape[2:]])
+    states = {k: states[k] for k in ('deter', 'stoch')}
     feature = self.world_model.rssm.features(states)
     before = tf.concat([tf.zeros_like(feature[:, :1]), feature[:, :-1]], 1)
     valid = tf.logical_not(tf.logical_or(data['is_first'], data['is_terminal']))
@@ -397,6 +410,12 @@ def make_strategy(config) -> tf.distribute.Strategy:
 def run_replicated(strategy, fn, data, expert, seed):
   """Splits both batches over the devices; each draws its own noise; metrics are averaged."""
   amount = strategy.num_replicas_in_sync
+  for key, tree in (('batch', data), ('expert_batch', expert)):
+    if len(tree['is_first']) % amount:
+      raise UserError(
+        f'replay.{key}: {len(tree["is_first"])} sequences cannot be shared equally by devices: '
+        f'{amount}; choose a multiple.'
+      )
   split = lambda tree, i: {k: tf.split(v, amount)[i] for k, v in tree.items()}
   spread = lambda tree: strategy.experimental_distribute_values_from_function(
     lambda context: split(tree, context.replica_id_in_sync_group)

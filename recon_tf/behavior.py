@@ -28,9 +28,10 @@ class ActorCritic(tfutils.Module):
     self.slow = [critic(), critic()]
     for slow, fast in zip(self._slow_variables, self._fast_variables, strict=True):
       slow.assign(fast)
-    optimizer, options = tfutils.Optimizer, lambda key: optimizer_options(config, key)
-    self.actor_opt = optimizer(f'{name}/actor', self.actor.variables, **options('actor_opt'))
-    self.critic_opt = optimizer(f'{name}/critic', self._fast_variables, **options('critic_opt'))
+    options = optimizer_options(config, 'actor_opt', settings.bc_rounds)
+    self.actor_opt = tfutils.Optimizer(f'{name}/actor', self.actor.variables, **options)
+    options = optimizer_options(config, 'critic_opt')
+    self.critic_opt = tfutils.Optimizer(f'{name}/critic', self._fast_variables, **options)
     self.updates = tfutils.variable(np.zeros((), np.int32), trainable=False)
 
   @property
@@ -39,7 +40,10 @@ class ActorCritic(tfutils.Module):
     return [*self.actor.variables, *self._fast_variables, *self._slow_variables]
 
   def policy(self, feature: tf.Tensor) -> dists.TruncatedNormal:
-    mean, raw = tf.split(self.actor(feature), 2, -1)
+    return self._dist(self.actor(feature))
+
+  def _dist(self, outputs: tf.Tensor) -> dists.TruncatedNormal:
+    mean, raw = tf.split(outputs, 2, -1)
     std = dists.squash_std(raw, self._config.actor.min_std, self._config.actor.max_std)
     return dists.TruncatedNormal(tf.tanh(mean), std)
 
@@ -67,6 +71,7 @@ class ActorCritic(tfutils.Module):
     metrics.update(critic_metrics)
     metrics.update(self.critic_opt.step(tape, loss))
     self._update_slow()
+    self._clone_rounds(expert)
     return seq, metrics
 
   def _imagined(self, rssm, start, reward_fn, noise):
@@ -90,10 +95,26 @@ class ActorCritic(tfutils.Module):
   def _pieces(self, rows: dict[str, tf.Tensor]) -> int:
     """How many pieces of the starts keep to the limit; rows are [horizon, starts, ...]."""
     horizon, starts = rows['action'].shape[:2]
-    return microbatch.count_pieces(starts, horizon, self._config.piece)
+    limit = microbatch.rows_at_once(self._config.piece, imagined_floats(self._config))
+    return microbatch.count_pieces(starts, horizon, limit)
 
   def clone(self, expert: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> Metrics:
-    """One update on the expert's actions alone."""
+    """One update on the expert's actions alone, then the extra rounds."""
+    loss = self._clone_once(expert)
+    self._clone_rounds(expert)
+    return {f'{self._name}/bc_loss': loss}
+
+  def _clone_rounds(self, expert) -> None:
+    """bc_rounds more updates, each on its own share of the expert's sequences.
+
+    The model moves under the actor with every update; a clone that follows one step at a time is
+    always late.
+    """
+    rounds = self._settings.bc_rounds
+    for i in range(rounds):
+      self._clone_once(tuple(x[i::rounds] for x in expert))
+
+  def _clone_once(self, expert) -> tf.Tensor:
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch(self.actor.variables)
       loss = self.bc_loss(expert)
@@ -101,7 +122,7 @@ class ActorCritic(tfutils.Module):
       self.actor_opt.plain_step(tape, loss, 2e-4)
     else:
       self.actor_opt.step(tape, loss)
-    return {f'{self._name}/bc_loss': loss}
+    return loss
 
   def draw(self, batch: int, seeds: tfutils.Seeds) -> dict[str, tf.Tensor]:
     """The noise of one update: actions, latent samples, prior heads, the target critic."""
@@ -119,25 +140,23 @@ class ActorCritic(tfutils.Module):
     feature:  s0  s1  s2 ... sH      [H + 1, batch]
     action:   a0  a1  a2 ...         [H, batch], a_k taken in s_k
     deter:        d1  d2 ... dH      [H, batch], the prior heads at d_k+1 give U(s_k, a_k)
+    actor:    p0  p1  p2 ...         [H, batch], the actor's outputs in s_k, which a_k is drawn from
     """
     inputs = (noise['action'], noise['latent'], noise['heads'])
 
     def step(state, inputs):
       uniform, noise, head = inputs
       # As in DreamerV2 the policy does not see the gradient of its own future inputs.
-      action = self.policy(tf.stop_gradient(rssm.features(state))).sample(uniform)
-      return {**rssm.img_step(state, action, noise, head), 'action': action}
+      outputs = self.actor(tf.stop_gradient(rssm.features(state)))
+      action = self._dist(outputs).sample(uniform)
+      return {**rssm.img_step(state, action, noise, head), 'action': action, 'actor': outputs}
 
     start = {k: start[k] for k in ('deter', 'stoch')}
-    begin = {**start, 'action': tf.zeros_like(noise['action'][0])}
+    action = tf.zeros_like(noise['action'][0])
+    begin = {**start, 'action': action, 'actor': tf.concat([action, action], -1)}
     states = tfutils.scan(step, begin, inputs, self._config.unroll)
     features = tf.concat([rssm.features(start)[None], rssm.features(states)], 0)
-    return {
-      'feature': features,
-      'action': states['action'],
-      'deter': states['deter'],
-      'stoch': states['stoch'],
-    }
+    return {'feature': features, **states}
 
   def actor_loss(self, seq) -> tuple[tf.Tensor, Metrics]:
     """-J of Equation (common_actor).
@@ -147,10 +166,10 @@ class ActorCritic(tfutils.Module):
     return:  R0  R1 ... RH-2          H - 1 terms enter the objective
     """
     settings, lambda_ = self._settings, self._config.lambda_
-    value = self.value(self.critics, seq)
+    value = self.value(seq)
     returns = self._returns(seq['reward'], value)
     objective = (1 - lambda_) * value[:-1] + lambda_ * returns
-    entropy = self.policy(tf.stop_gradient(seq['feature'][:-2])).entropy()
+    entropy = self._dist(seq['actor'][:-1]).entropy()
     weight = self._weight(objective)
     objective += settings.entropy * entropy
     loss = -tf.reduce_mean(weight * objective)
@@ -171,11 +190,11 @@ class ActorCritic(tfutils.Module):
     """Unit-variance likelihood of the slow-target lambda return, averaged over both critics."""
 
     def imagined(_, seq):
-      value = self.value(self.slow, seq, noise['slow'])
+      inputs = self._pairs(seq)
+      value = nets.chosen(self.slow, noise['slow'])(inputs)[..., 0]
       returns = self._returns(seq['reward'], value)
-      inputs = tf.concat([seq['feature'][:-2], seq['action'][:-1]], -1)
       weight = self._weight(returns)
-      errors = [q(inputs)[..., 0] - returns for q in self.critics]
+      errors = [q(inputs[:-1])[..., 0] - returns for q in self.critics]
       loss = sum(0.5 * tf.reduce_mean(weight * e**2) for e in errors) / len(errors)
       return loss, {}, {'value': value[:1], 'return': returns[:1]}
 
@@ -201,11 +220,19 @@ class ActorCritic(tfutils.Module):
     errors = [q(inputs)[..., 0] - target for q in self.critics]
     return sum(0.5 * masked_mean(e**2, replay['mask']) for e in errors) / len(errors)
 
-  def value(self, critics, seq, head: tf.Tensor | None = None) -> tf.Tensor:
-    """Minimum of the two critics at every (s_k, a_k), or the one that a one-hot picks."""
-    inputs = tf.concat([seq['feature'][:-1], seq['action']], -1)
-    values = tf.stack([q(inputs)[..., 0] for q in critics], -1)
-    return tf.reduce_min(values, -1) if head is None else tf.reduce_sum(values * head, -1)
+  def value(self, seq) -> tf.Tensor:
+    """Minimum of the two critics at every (s_k, a_k).
+
+    The last pair, which only bootstraps, passes on its own: XLA then finds that the others pass
+    the same critics once more in their own loss, and computes them once.
+    """
+    inputs = self._pairs(seq)
+    values = [tf.concat([q(inputs[:-1]), q(inputs[-1:])], 0)[..., 0] for q in self.critics]
+    return tf.minimum(*values)
+
+  def _pairs(self, seq) -> tf.Tensor:
+    """(s_k, a_k) as inputs of critics, [H, batch]."""
+    return tf.concat([seq['feature'][:-1], seq['action']], -1)
 
   def _returns(self, reward, value) -> tf.Tensor:
     discount = tf.fill(value[:-1].shape, self._config.discount)
@@ -232,9 +259,19 @@ class ActorCritic(tfutils.Module):
     return [x for critic in self.slow for x in critic.variables]
 
 
+def imagined_floats(config) -> int:
+  """Activations of one imagined state: recurrence, all heads, actor, critics and their target."""
+  rssm = config.rssm
+  heads = rssm.ensemble * (rssm.hidden + rssm.stoch)
+  networks = sum(config.actor.layers) + 3 * sum(config.critic.layers) + 2 * sum(config.disc.layers)
+  return heads + networks + 2 * rssm.hidden + 4 * rssm.deter + 4 * rssm.stoch
+
+
 def lambda_return(reward, value, discount, bootstrap, lambda_: float) -> tf.Tensor:
   """Equation (lambda_return): R_t = r_t + g_t [(1 - l) V_t+1 + l R_t+1], ending in bootstrap."""
   next_values = tf.concat([value[1:], bootstrap[None]], 0)
   inputs = reward + discount * (1 - lambda_) * next_values
-  step = lambda last, now: now[0] + now[1] * lambda_ * last
-  return tf.scan(step, (inputs, discount), bootstrap, reverse=True)
+  returns = [bootstrap]  # short and cheap: a loop of the program would cost more than its sums
+  for now, factor in zip(tf.unstack(inputs)[::-1], tf.unstack(discount)[::-1], strict=True):
+    returns.append(now + factor * lambda_ * returns[-1])
+  return tf.stack(returns[:0:-1])

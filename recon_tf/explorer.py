@@ -21,18 +21,37 @@ def recovery_gate(
 
   No parameter is touched, but every Jacobian stays, so gradients reach the end state.
   """
-  scores = []
   horizon = 0 if settings.kind == 'terminal' else settings.horizon
-  first = max(horizon - settings.tail + 1, 1) if horizon else 0  # h = 0 is the end state itself
+  first = tail_start(horizon, settings)
+  scores = recovery_scores(rssm, disc, policy, state, horizon, first)
+  gate = open_gate(scores, delta, settings)
+  return tf.stop_gradient(gate) if settings.stopgrad else gate
+
+
+def tail_start(horizon: int, settings) -> int:
+  """The first h that counts; h = 0, the end state itself, only where there is nothing else."""
+  return max(horizon - settings.tail + 1, 1) if horizon else 0
+
+
+def recovery_scores(
+  rssm, disc, policy: Callable, state: dict[str, tf.Tensor], horizon: int, first: int = 0
+) -> list[tf.Tensor]:
+  """D without noise along the policy's deterministic imagination, [batch] at each h >= first."""
+  scores = []
   for h in range(horizon + 1):
     feature = rssm.features(state)
     action = policy(feature).mode()
     if h >= first:
-      scores.append(tf.sigmoid((disc.prob(feature, action) - delta) / settings.tau))
+      scores.append(disc.prob(feature, action))
     if h < horizon:
       state = rssm.mean_step(state, action)
-  gate = aggregate(tf.stack(scores), settings.aggregate)
-  return tf.stop_gradient(gate) if settings.stopgrad else gate
+  return scores
+
+
+def open_gate(scores: list[tf.Tensor], delta: tf.Tensor, settings) -> tf.Tensor:
+  """G of the tail's D: how far it is above delta, in units of tau, over the tail."""
+  opened = tf.stack([tf.sigmoid((x - delta) / settings.tau) for x in scores])
+  return aggregate(opened, settings.aggregate)
 
 
 def aggregate(scores: tf.Tensor, how: str) -> tf.Tensor:

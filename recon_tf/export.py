@@ -1,6 +1,5 @@
 """Policies as files that need nothing of this package: SavedModel, TFLite, and a card."""
 
-import json
 import pathlib
 import shutil
 import tempfile
@@ -11,6 +10,7 @@ from recon_tf import __version__
 from recon_tf.acting import Acting, act_function
 from recon_tf.card import write_card
 from recon_tf.common.errors import UserError
+from recon_tf.common.files import write_json
 from recon_tf.common.spaces import Spaces
 from recon_tf.policy import CARD, FORMAT, open_acting
 
@@ -32,7 +32,7 @@ def export_policy(run: str | pathlib.Path, out: str | pathlib.Path, tflite: bool
     if tflite:
       reason = write_lite(acting, spaces, beside / 'policy.tflite')
     card = describe(acting, spaces, info, reason)
-    (beside / CARD).write_text(json.dumps(card, indent=1) + '\n')
+    write_json(beside / CARD, card)
     write_card(beside, card)
     shutil.rmtree(out, ignore_errors=True)
     beside.rename(out)

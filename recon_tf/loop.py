@@ -54,6 +54,8 @@ ESSENTIALS = (
   'dadac/entropy', 'iqmpc/q_gap', 'iqmpc/reward_correlation',
 )  # fmt: skip
 
+UNREAD = 100  # updates whose metrics may stay on the device
+
 
 def train(config: Config) -> dict:
   """Trains config.task to the end, or goes on where a killed run was; returns the evaluation."""
@@ -157,7 +159,7 @@ class Run:
       self._restore(arrays, meta)
     self.milestones.forget_after(self.step)
     self._make_logger(meta)
-    self._histograms = {}
+    self._histograms, self._pending = {}, []
 
   def _make_logger(self, meta: dict | None) -> None:
     config, before = self.config, meta or {'step': -1}
@@ -253,9 +255,14 @@ class Run:
     """Random actions at first; then main policy and explorer take turns."""
     mask = self.collector(obs['is_first'])
     warm = self.step < self.config.prefill and self.config.prefill_policy == 'random'
-    return self.agent.policy(obs, state, 'random' if warm else mask)
+    action, state = self.agent.policy(obs, state, 'random' if warm else mask)
+    if not np.isfinite(action['action']).all():
+      self._collect()  # says which loss it was
+    return action, state
 
   def _on_step(self, transition, index) -> None:
+    if transition['is_last']:
+      self._collect()  # no episode is stored after a loss that is not finite
     self.replay.add_step(transition, index)
     if not transition['is_first']:
       self._learn()
@@ -296,21 +303,28 @@ class Run:
       replay.prefetch(**own, key=(0, number + 1))
     demonstrations = self.expert.sample(**expert, key=(1, number))
     self.expert.prefetch(**expert, key=(1, number + 1))
-    metrics = {k: np.asarray(v) for k, v in update(data, demonstrations).items()}
-    self._check_finite(metrics)
-    for key, value in metrics.items():
-      if value.ndim:
-        self._histograms[key] = value
-      else:
-        self.logger.scalar(key, value)
+    self._pending.append((int(self.step), number + 1, update(data, demonstrations)))
+    if len(self._pending) == UNREAD:
+      self._collect()
 
-  def _check_finite(self, metrics: dict) -> None:
+  def _collect(self) -> None:
+    """Reads what updates measured: only here does the host wait for the device."""
+    pending, self._pending = self._pending, []
+    for step, number, metrics in pending:
+      metrics = {k: np.asarray(v) for k, v in metrics.items()}
+      self._check_finite(metrics, step, number)
+      for key, value in metrics.items():
+        if value.ndim:
+          self._histograms[key] = value
+        else:
+          self.logger.scalar(key, value)
+
+  def _check_finite(self, metrics: dict, step: int, number: int) -> None:
     for key, value in metrics.items():
       if key.endswith('_loss') and not np.isfinite(value):
         raise UserError(
-          f"'{key}' became {value} at step {int(self.step)} "
-          f'(update {int(self.agent.updates.numpy())}); checkpoints in {self.folder} are from '
-          'before and intact. Lower the learning rates, or look at the data.'
+          f"'{key}' became {value} at step {step} (update {number}); checkpoints in {self.folder} "
+          'are from before and intact. Lower the learning rates, or look at the data.'
         )
 
   def _on_episode(self, episode, index) -> None:
@@ -326,6 +340,7 @@ class Run:
   # Reports
 
   def _write(self) -> None:
+    self._collect()
     for key, value in self._histograms.items():
       self.logger.histogram(key, value)
     self._histograms = {}
@@ -364,6 +379,7 @@ class Run:
   # Checkpoints
 
   def _save(self) -> None:
+    self._collect()  # a checkpoint is never from after a loss that is not finite
     meta = {
       'step': int(self.step),
       'driver_episodes': self.driver.episodes,

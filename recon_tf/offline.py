@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 
+import numpy as np
 from gymnasium.spaces import Box
 
 from recon_tf.common.episodes import Episode, load_meta
@@ -21,7 +22,7 @@ class Recorded:
     shown = space_of_episode(episodes[0])
     known = from_dict(meta['spaces']) if 'spaces' in meta else shown
     self.spaces: Spaces = dataclasses.replace(known, observations=shown.observations)
-    self.obs_space = {k: Box(-9e9, 9e9, v) for k, v in shown.observations.items()}
+    self.obs_space = {k: box(episodes[0][k]) for k in shown.observations}
     self.act_space = {'action': Box(-1, 1, (episodes[0]['action'].shape[1],))}
 
   def ready(self) -> 'Recorded':
@@ -29,3 +30,9 @@ class Recorded:
 
   def close(self) -> None:
     pass
+
+
+def box(values: np.ndarray) -> Box:
+  """The space of one row of an episode's array."""
+  low, high = (0, 255) if values.dtype == np.uint8 else (-np.inf, np.inf)
+  return Box(low, high, values.shape[1:], values.dtype)

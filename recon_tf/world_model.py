@@ -25,19 +25,24 @@ class WorldModel(tfutils.Module):
     """Loss, posterior states [batch, time] and metrics."""
     config = self._config
     batch, length = data['is_first'].shape
-    amount = microbatch.count_pieces(batch, length, config.piece)
+    limit = microbatch.rows_at_once(config.piece, self._floats())
+    amount = microbatch.count_pieces(batch, length, limit)
     args = (self.encoder.variables, {k: data[k] for k in self.encoder.keys})
     embed = microbatch.outputs_in_pieces(self.encoder, amount, *args)
     post, prior = self.observe(embed, data['action'], data['is_first'], noise)
     kl, kl_value = kl_loss(post, prior, config.kl.free, config.kl.balance)
     targets = {k: data[k] for k in self.decoder.keys}
-    amount = microbatch.count_pieces(length, batch, config.piece)
+    amount = microbatch.count_pieces(length, batch, limit)
     args = (self.decoder.variables, self.rssm.features(post), targets)
     like, metrics, _ = microbatch.loss_in_pieces(self.reconstruction, amount, *args)
     metrics = {'model/kl': kl_value, **metrics}
     metrics['model/prior_std'] = tf.reduce_mean(prior['std'])
     metrics['model/post_std'] = tf.reduce_mean(post['std'])
     return config.kl.scale * kl - like, post, metrics
+
+  def _floats(self) -> int:
+    """Activations of one observation in encoder and decoder."""
+    return self.encoder.activations + self.decoder.activations
 
   def reconstruction(self, features: tf.Tensor, data: dict[str, tf.Tensor]):
     """Weighted mean log p(o | s), the mean error of each key, and nothing for each row."""

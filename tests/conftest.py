@@ -9,7 +9,7 @@ import pytest
 
 CHILD = 'RECON_TENSORFLOW_TESTS'
 USES = re.compile(
-  r'^(import tensorflow|from recon_tf import loop|.*analysis import .*stages'
+  r'^(import tensorflow|from recon_tf import loop|.*diagnose import .*stages'
   r'|.*agent_fixtures|.*policy_fixtures)',
   re.MULTILINE,
 )

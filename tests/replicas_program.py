@@ -1,8 +1,10 @@
 """Two logical CPU devices share a batch; these must exist before TensorFlow starts."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
+from recon_tf.common.errors import UserError
 from tests import agent_fixtures as fixtures
 
 
@@ -37,6 +39,8 @@ def main() -> None:
   assert 'main.actor.out.bias' in changed, 'the second half of the expert had no influence'
   action, _ = agent.policy({k: v[:, 0] for k, v in fixtures.batch(3).items()}, None, 'eval')
   assert action['action'].shape == (3, 2)
+  with pytest.raises(UserError, match=r'replay\.batch: 3 sequences'):
+    agent.train(fixtures.batch(3), fixtures.batch(2))
   print('equal on both devices')
 
 

@@ -68,11 +68,13 @@ def test_imagination_pairs_states_with_the_actions_taken_there(agent):
   seq, noise, start = imagined(agent)
   rssm = agent.world_model.rssm
   assert {k: tuple(v.shape[:2]) for k, v in seq.items()} == {
-    'feature': (5, 5), 'action': (4, 5), 'deter': (4, 5), 'stoch': (4, 5), 'reward': (4, 5),
+    'feature': (5, 5), 'action': (4, 5), 'actor': (4, 5), 'deter': (4, 5), 'stoch': (4, 5),
+    'reward': (4, 5),
   }  # fmt: skip
   np.testing.assert_array_equal(seq['feature'][0], rssm.features(start))
   for k in range(4):
     feature = seq['feature'][k]
+    np.testing.assert_allclose(seq['actor'][k], agent.main.actor(feature), atol=1e-5)
     action = agent.main.policy(feature).sample(noise['action'][k])
     np.testing.assert_allclose(seq['action'][k], action, atol=1e-5)
     state = {'stoch': feature[:, :4].numpy(), 'deter': feature[:, 4:].numpy()}
@@ -120,6 +122,19 @@ def test_actor_loss(agent):
   objective = (1 - LAMBDA) * value[:-1] + LAMBDA * returns + 1e-4 * entropy
   weight = GAMMA ** np.arange(3)[:, None]
   np.testing.assert_allclose(loss, -(weight * objective).mean(), rtol=1e-4)
+
+
+def test_entropy_of_the_rollout_has_the_gradient_of_a_pass_of_its_own(agent):
+  with tf.GradientTape(persistent=True) as tape:
+    seq, _, _ = imagined(agent)
+    known = tf.reduce_mean(agent.main._dist(seq['actor'][:-1]).entropy())
+    again = agent.main.policy(tf.stop_gradient(seq['feature'][:-2])).entropy()
+    again = tf.reduce_mean(again)
+  np.testing.assert_allclose(known, again, rtol=1e-5)
+  sources = agent.main.actor.variables
+  for a, b in zip(tape.gradient(known, sources), tape.gradient(again, sources), strict=True):
+    assert np.abs(b).max() > 0
+    np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
 
 
 def test_cloning_adds_to_the_actor_loss(agent):
@@ -219,3 +234,18 @@ def test_cloning(optimizer):
   after = {k: v for k, v in agent.state().items() if '_params' not in k}
   changed = {k.split('.')[1] for k in fixtures.different(before, after)}
   assert changed == ({'actor', 'actor_opt'} if optimizer == 'adam' else {'actor'})
+
+
+def test_extra_rounds_are_the_same_updates_on_shares_of_the_demonstrations():
+  """Two rounds equal two single updates on every second sequence, after the whole batch."""
+  one, rounds = (
+    fixtures.make_agent(eager=True, **{'main.bc_rounds': x, 'main.bc': 10.0}) for x in (0, 2)
+  )
+  feature, action = normal(4, 5, one.world_model.rssm.units), np.tanh(normal(4, 5, 2, seed=1))
+  pairs = tuple(tf.constant(x) for x in (feature, action, np.ones((4, 5), np.float32)))
+  rounds.main.clone(pairs)
+  for part in (slice(None), slice(0, None, 2), slice(1, None, 2)):
+    one.main.clone(tuple(x[part] for x in pairs))
+  assert int(rounds.main.actor_opt.steps) == 3
+  for first, second in zip(one.main.actor.variables, rounds.main.actor.variables, strict=True):
+    np.testing.assert_allclose(first, second, rtol=1e-5, atol=1e-7)

@@ -4,20 +4,19 @@ import json
 
 import numpy as np
 
-from recon_tf.analysis import robustness
-from recon_tf.analysis.measured import FILES
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.diagnose import robustness
+from recon_tf.analysis.runs import FILES, Run
 
 HORIZONS = list(range(1, 16))
 
 
-def write(run: RunFolder, part: str, content: dict) -> None:
+def write(run: Run, part: str, content: dict) -> None:
   path = run.path / FILES[part]
   path.parent.mkdir(parents=True, exist_ok=True)
   path.write_text(json.dumps(content))
 
 
-def write_robust(run: RunFolder, successes: dict[str, float], episodes: int = 20) -> None:
+def write_robust(run: Run, successes: dict[str, float], episodes: int = 20) -> None:
   """Successes by column, through the writer of scripts/evaluate.py."""
   found = {}
   for configuration in robustness.CONFIGURATIONS:
@@ -30,11 +29,26 @@ def write_robust(run: RunFolder, successes: dict[str, float], episodes: int = 20
   write(run, 'robust', {**content, 'episodes': episodes})
 
 
-def _identity(run: RunFolder) -> dict:
+def write_recovery(run: Run, scores: list[float]) -> None:
+  """Scores at 1, 2, ... metres off the way and in two cells, the expert always arrives."""
+  level = lambda kind, x, score: {
+    'kind': kind, 'difficulty': x, 'score': score, 'expert': 1.0, 'episodes': 4,
+  }  # fmt: skip
+  levels = [level('distance', 1.0 + i, x) for i, x in enumerate(scores)]
+  cells = [{'cell': [1, 1 + i], 'off': i, 'score': x, 'expert': 1.0, 'episodes': 4, 'steps': 9,
+            'explorer_steps': 3} for i, x in enumerate(scores[:2])]  # fmt: skip
+  write(run, 'recovery', {
+    **_identity(run), 'step': 100, 'measure': 'success', 'score': float(np.mean(scores)),
+    'expert': 1.0, 'scores': {}, 'by_difficulty': [*levels, level('cells', 1, scores[0])],
+    'cells': cells, 'maze': {'free': [[0] * 5, [0, 1, 1, 1, 0], [0] * 5], 'goal': [1, 3]},
+  })  # fmt: skip
+
+
+def _identity(run: Run) -> dict:
   return {'task': run.task, 'method': run.method, 'seed': run.seed}
 
 
-def write_gap(run: RunFolder, expert: float, replay: float, uncertainty: float) -> None:
+def write_gap(run: Run, expert: float, replay: float, uncertainty: float) -> None:
   """Regions and deciles follow from the expert's gap."""
   part = lambda gap, horizon: {
     'horizon': horizon, 'episodes': 8, 'gap': gap, 'uncertainty': uncertainty, 'starts': 100,
@@ -58,7 +72,7 @@ def write_gap(run: RunFolder, expert: float, replay: float, uncertainty: float) 
 
 
 def write_recoverability(
-  run: RunFolder, auroc: list[float | None], error: float = 0.1, tube: float = 0.2
+  run: Run, auroc: list[float | None], error: float = 0.1, tube: float = 0.2
 ) -> None:
   """AUROC by horizon; the oracle rises to 1."""
   bins = {'predicted': [0.05, 0.5, 0.95], 'frequency': [0.1, 0.4, 0.8], 'count': [30, 10, 60]}
@@ -74,7 +88,7 @@ def write_recoverability(
   write(run, 'recoverability', content)
 
 
-def write_acquisition(run: RunFolder, uncertainty: dict[int, float], **more) -> None:
+def write_acquisition(run: Run, uncertainty: dict[int, float], **more) -> None:
   """U on the anchors by online step."""
   steps, values = list(uncertainty), list(uncertainty.values())
   fall, online = values[0] - values[-1], steps[-1] - steps[0]

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from recon_tf.analysis.runs import RunFolder, open_run
+from recon_tf.analysis.runs import Run, open_run
 from recon_tf.common import load_config, save_episode
 from recon_tf.common.logger import JSONLOutput
 
@@ -20,7 +20,7 @@ def make_run(
   metrics: list[dict] = (),
   presets: tuple[str, ...] = ('cpu', 'state'),
   **changes,
-) -> RunFolder:
+) -> Run:
   """evaluations and final are successes by step; metrics are lines with their step."""
   folder = pathlib.Path(logdir) / task / method / str(seed)
   (folder / 'eval').mkdir(parents=True)

@@ -3,15 +3,15 @@
 import pathlib
 import shlex
 
-from recon_tf.analysis.groups import Group
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.runs import Group, Run
 from recon_tf.common.config import Config, load_config, presets
+from recon_tf.envs import SUITES
 
 # Where a run lies, not what it does.
 PLACES = ('logdir', 'tasks', 'task', 'seed', 'demos')
 
 
-def train_command(run: RunFolder, logdir: str = 'runs') -> str:
+def train_command(run: Run, logdir: str = 'runs') -> str:
   """`python scripts/train.py ...` that gives this run's config."""
   config = run.config
   names = explain(config)
@@ -26,9 +26,17 @@ def train_command(run: RunFolder, logdir: str = 'runs') -> str:
 
 
 def group_commands(groups: list[Group]) -> list[str]:
-  """The commands of all runs, each variant in a folder of its own."""
+  """The commands of all runs, each variant in a folder; archives keep those of their version."""
   place = lambda group: f'runs/{group.variant}' if group.variant else 'runs'
-  return [train_command(run, place(group)) for group in groups for run in group.runs]
+  command = lambda group, run: run.kept['command'] if run.kept else train_command(run, place(group))
+  return [command(group, run) for group in groups for run in group.runs]
+
+
+def usual_command(task: str, method: str) -> str:
+  """What trains a method on a task, in the paper's size."""
+  suite = task.partition('_')[0]
+  names = f'{suite} {method}' if suite in SUITES and suite != 'gym' else method
+  return f'python scripts/train.py --configs {names} --task {task}'
 
 
 def explain(config: Config) -> list[str]:
@@ -57,7 +65,7 @@ def difference(config: Config, names: list[str]) -> dict:
 
 
 def as_words(value) -> list[str]:
-  """A value as the words behind its flag."""
+  """A value as the words after its flag."""
   if isinstance(value, tuple):
     return [str(x) for x in value] or ['[]']
   return [str(value)]

@@ -7,11 +7,12 @@ from recon_tf.common.config import Config
 
 FILE = pathlib.Path(__file__).with_name('paper.yaml')
 PAIR = ('cmil', 'recon')
+COLUMNS = ('Clean', 'Noise', 'Delay', 'Impulse/scale')  # of the robustness table
 
 
 @functools.cache
 def load_paper() -> dict:
-  """The whole file: robustness, gap, compute, unprinted, protocol and hyperparameters."""
+  """The whole file: robustness, gap and compute."""
   return Config.load(FILE).to_dict()
 
 

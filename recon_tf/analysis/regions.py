@@ -1,7 +1,9 @@
-"""Where real steps went: expert-support, near-support or far, by distance to the expert states.
+"""Where real steps went: how far from the expert's states, and in mazes in which region.
 
 The paper's definition for PointMaze: d_E(s) is the distance of the planar position p(s) to the
 nearest position of the demonstrations; support is d_E <= 0.025, near is d_E <= 0.10, far beyond.
+Tasks without a planar position have the distance of their vectors instead, in deviations of the
+demonstrations per dimension, and no regions.
 """
 
 import dataclasses
@@ -10,7 +12,7 @@ import pathlib
 import numpy as np
 from scipy.spatial import cKDTree
 
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.runs import Run
 from recon_tf.common.episodes import list_files, load_meta
 from recon_tf.common.errors import UserError
 from recon_tf.common.npz import UNREADABLE
@@ -19,29 +21,55 @@ from recon_tf.demos.ensure import demo_folder
 
 SUPPORT, NEAR = 0.025, 0.10
 REGIONS = ('support', 'near', 'far')
-POSITIONS = 'positions.npz'  # of an archived run, instead of its episodes and demonstrations
+PLANE = 'log_position'
+UNIT = 2e-4  # metres, of positions in an archive
 
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-  """Positions that were reached by real steps after the random ones, and who acted."""
+  """States that real steps after the random ones led to, and who acted."""
 
-  position: np.ndarray  # [steps, 2]
   explorer: np.ndarray  # bool [steps]
-  distance: np.ndarray  # [steps], to the nearest expert position
+  distance: np.ndarray  # [steps], to the nearest expert state
+  position: np.ndarray | None = None  # [steps, 2] in mazes
 
   def shares(self, explorer: bool) -> dict[str, float] | None:
-    """Fraction of the steps in each region, None without a step."""
+    """Fraction of the steps in each region, None without a step or without regions."""
     chosen = self.distance[self.explorer == explorer]
-    if not len(chosen):
+    if self.position is None or not len(chosen):
       return None
     counts = np.bincount(region_of(chosen), minlength=len(REGIONS))
     return dict(zip(REGIONS, (counts / len(chosen)).tolist(), strict=True))
 
   def mean_distance(self, explorer: bool) -> float | None:
-    """Of the steps to the expert's positions, None without a step."""
+    """Of the steps to the expert's states, None without a step."""
     chosen = self.distance[self.explorer == explorer]
     return float(chosen.mean()) if len(chosen) else None
+
+
+class Cloud:
+  """The expert's vectors, each entry divided by its deviation."""
+
+  def __init__(self, vectors: dict[str, np.ndarray]):
+    self.keys = tuple(sorted(vectors))
+    rows = self._join(vectors)
+    deviation = rows.std(0)
+    self._used = deviation > 1e-4  # an entry that never changes has no unit
+    self._scale = deviation[self._used]
+    self._tree = cKDTree(rows[:, self._used] / self._scale)
+
+  def _join(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.asarray(vectors[k], float) for k in self.keys], -1)
+
+  def distance(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    """To the nearest of the expert's states, as a root mean square over the entries."""
+    rows = self._join(vectors)[..., self._used] / self._scale
+    return self._tree.query(rows)[0] / np.sqrt(max(rows.shape[-1], 1))
+
+
+def _is_vector(key: str, value: np.ndarray) -> bool:
+  usual = key.startswith(('log_', 'is_')) or key in ('action', 'reward', 'discount')
+  return not usual and value.ndim == 2 and value.dtype.kind == 'f'
 
 
 def region_of(distance: np.ndarray) -> np.ndarray:
@@ -50,84 +78,103 @@ def region_of(distance: np.ndarray) -> np.ndarray:
 
 
 def expert_distance(position: np.ndarray, cloud: np.ndarray) -> np.ndarray:
-  """d_E: distance to the nearest of the expert's positions."""
+  """d_E: distance to the nearest of the expert's states."""
   return cKDTree(cloud).query(position)[0]
 
 
-def real_steps(run: RunFolder) -> Steps | None:
-  """All steps of a run with a planar position; None without episodes, positions or expert."""
+def real_steps(run: Run) -> Steps | None:
+  """All steps of a run; None without episodes or demonstrations."""
+  if run.kept:
+    return _kept_steps(run)
+  shown = demonstrations(run)
   cloud = expert_cloud(run)
-  rows = read_steps(run)
-  if cloud is None or not len(rows):
+  keys = (PLANE,) if cloud is not None else _vector_keys(shown)
+  rows = _reached(run, keys) if keys else {}
+  if not rows:
     return None
-  position, explorer = rows[:, :2], rows[:, 2] > 0
-  return Steps(position, explorer, expert_distance(position, cloud))
+  explorer = rows.pop('log_explorer').reshape(-1) > 0
+  if cloud is not None:
+    return Steps(explorer, expert_distance(rows[PLANE], cloud), rows[PLANE])
+  joined = {k: np.concatenate([x[k] for x in shown]) for k in keys}
+  return Steps(explorer, Cloud(joined).distance(rows))
 
 
-def read_steps(run: RunFolder) -> np.ndarray:
-  """[steps, 3] of x, y and who acted, without the random ones that fill the replay first."""
-  if kept := _archived(run):
-    return kept['steps']
-  rows = []
-  for path in list_files(run.path / 'train_episodes'):
-    episode = read_keys(path, ('log_position', 'log_explorer'))
-    if episode is None or episode['log_position'].shape[1:] != (2,):
-      continue
-    # Row t holds the state that the action of row t led to; row 0 was led to by none.
-    acted = episode['log_explorer'].reshape(-1, 1)
-    rows.append(np.concatenate([episode['log_position'], acted], 1)[1:])
-  rows = np.concatenate(rows) if rows else np.zeros((0, 3))
-  return rows[run.config.prefill :] if run.config.prefill_policy == 'random' else rows
+def _vector_keys(episodes: list[dict[str, np.ndarray]]) -> tuple[str, ...]:
+  return tuple(k for k, v in sorted(episodes[0].items()) if _is_vector(k, v)) if episodes else ()
 
 
-def expert_cloud(run: RunFolder) -> np.ndarray | None:
-  """Positions of the demonstrations that the run learned from, [states, 2]."""
-  if kept := _archived(run):
-    return kept['expert']
-  folder = demonstrations(run)
-  if folder is None:
+def _reached(run: Run, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+  """What steps led to, without the random ones that fill the replay first; empty if none."""
+  keys = (*keys, 'log_explorer')
+  found = [read_keys(x, keys) for x in list_files(run.path / 'train_episodes')]
+  # Row t holds the state that the action of row t led to; row 0 was led to by none.
+  rows = {k: np.concatenate([x[k][1:] for x in found if x]) for k in keys if any(found)}
+  first = run.config.prefill if run.config.prefill_policy == 'random' else 0
+  rows = {k: v[first:] for k, v in rows.items()}
+  return rows if rows and len(rows['log_explorer']) else {}
+
+
+def _kept_steps(run: Run) -> Steps | None:
+  explorer = run.array('explorer')
+  if explorer is None:
     return None
-  found = []
-  for path in list_files(folder)[: run.config.demo_episodes]:
-    episode = read_keys(path, ('log_position',))
-    if episode is not None and episode['log_position'].shape[1:] == (2,):
-      found.append(episode['log_position'])
+  position = run.array('position')
+  if position is None:
+    return Steps(explorer, run.array('distance').astype(np.float64))
+  position = _metres(position)
+  return Steps(explorer, expert_distance(position, expert_cloud(run)), position)
+
+
+def expert_cloud(run: Run) -> np.ndarray | None:
+  """Planar positions of the demonstrations that the run learned from, [states, 2]."""
+  if run.kept:
+    kept = run.array('expert')
+    return None if kept is None else _metres(kept)
+  found = [x[PLANE] for x in demonstrations(run) if PLANE in x and x[PLANE].shape[1:] == (2,)]
   return np.concatenate(found) if found else None
 
 
-def demonstrations(run: RunFolder) -> pathlib.Path | None:
-  """Their folder, looked for from the working folder and from the repository; None if gone."""
+def _metres(kept: np.ndarray) -> np.ndarray:
+  """Archives keep whole units; the first ones kept floats."""
+  return kept * (UNIT if kept.dtype.kind == 'i' else 1.0)
+
+
+def demonstrations(run: Run) -> list[dict[str, np.ndarray]]:
+  """What the run learned from, without pictures; empty if they are gone."""
+  folder = demo_place(run)
+  paths = list_files(folder)[: run.config.demo_episodes] if folder else []
+  return [x for x in map(read_keys, paths) if x]
+
+
+def demo_place(run: Run) -> pathlib.Path | None:
+  """Their folder, looked for from the working folder, the repository and the logdir."""
   config = run.config
   folder = config.demos or demo_folder('demos', config.task, config)
-  for root in (pathlib.Path(), ROOT):
+  for root in (pathlib.Path(), ROOT, run.home, run.home.parent):
     if (root / folder).is_dir() and list_files(root / folder):
       return root / folder
   return None
 
 
-def expert_success(run: RunFolder) -> tuple[int, int] | None:
+def demo_success(run: Run) -> tuple[int, int] | None:
   """Successes and attempts of the expert while it made the demonstrations, if recorded."""
-  if kept := _archived(run):
-    return tuple(kept['expert_success'].tolist()) or None
-  folder = demonstrations(run)
+  if run.kept:
+    return tuple(run.kept['demo_success']) if run.kept['demo_success'] else None
+  folder = demo_place(run)
   try:
     meta = load_meta(folder) if folder else None
   except UserError:
     return None
   if not meta or not meta.get('successes'):
     return None
-  successes = sum(meta['successes'])
-  return successes, len(meta['successes']) + meta.get('rejected', 0)
+  return sum(meta['successes']), len(meta['successes']) + meta.get('rejected', 0)
 
 
-def _archived(run: RunFolder) -> dict[str, np.ndarray] | None:
-  return read_keys(run.path / POSITIONS, ('steps', 'expert', 'expert_success'))
-
-
-def read_keys(path: pathlib.Path, keys: tuple[str, ...]) -> dict[str, np.ndarray] | None:
-  """Some arrays of an episode, without decoding its images; None if one is missing."""
+def read_keys(path: pathlib.Path, keys: tuple[str, ...] = ()) -> dict[str, np.ndarray] | None:
+  """Some arrays of an episode, or all but pictures; None if one is missing."""
   try:
     with np.load(path, allow_pickle=False) as file:
-      return {k: file[k] for k in keys}
+      chosen = keys or [k for k in file.files if not k.startswith('image')]
+      return {k: file[k] for k in chosen}
   except UNREADABLE:
     return None

@@ -1,4 +1,4 @@
-"""Speed and sizes, as ratios measured in one run: bench.py envs|train|params|baselines"""
+"""Speed and sizes, as ratios measured in one run: bench.py envs|train|params|gpu-plan|baselines"""
 
 import argparse
 import contextlib
@@ -239,15 +239,17 @@ BENCHMARKS = {'envs': (bench_envs, add_envs)}
 LEARNING = {
   'train': 'RECON and CMIL updates of one config in turn; --help lists the flags',
   'params': 'stored parameters for a 6-dim action as JSON',
+  'gpu-plan': 'kernels, loops and FLOPs of the compiled update, and what a GPU needs at least',
   'baselines': 'updates of DA-DAC and IQ-MPC, and the planner; --help lists the flags',
 }
 
 
 def main() -> None:
   if sys.argv[1:] and sys.argv[1] in LEARNING:
-    from recon_tf.commands import bench_baselines, bench_train
+    from recon_tf.commands import bench_baselines, bench_gpu, bench_train
 
-    benchmarks = {**bench_train.BENCHMARKS, **bench_baselines.BENCHMARKS}
+    modules = (bench_train, bench_gpu, bench_baselines)
+    benchmarks = {k: v for module in modules for k, v in module.BENCHMARKS.items()}
     return benchmarks[sys.argv[1]](sys.argv[2:])
   parser = Parser(description=__doc__)
   commands = parser.add_subparsers(dest='command', required=True)

@@ -4,13 +4,21 @@ import argparse
 
 import numpy as np
 
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.report import measures
+from recon_tf.analysis.report.diagnostics import part_figure
+from recon_tf.analysis.report.style import save_figure
+from recon_tf.analysis.runs import Run, group_runs
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
 from recon_tf.common.arguments import Parser, ranged
 
 PARTS = ('gap', 'recoverability', 'acquisition')
-EXTRA = ('anchors',)  # only where asked for
+EXTRA = ('anchors', 'expert')  # only where asked for
+TABLES = {
+  'gap': (measures.gap_table, measures.deciles_table),
+  'recoverability': (measures.recoverability_table, measures.tube_table),
+  'acquisition': (measures.acquisition_table,),
+}
 STAGES = ('1', '2', '3', '4', '5')
 
 
@@ -19,7 +27,7 @@ def main() -> None:
   parser = Parser(description=__doc__)
   add_runs(parser)
   parser.add_argument(
-    '--what', nargs='+', choices=(*PARTS, *EXTRA), help='parts; all but anchors by default'
+    '--what', nargs='+', choices=(*PARTS, *EXTRA), help='parts; all but the last two by default'
   )
   parser.add_argument(
     '--stage', nargs='+', choices=(*STAGES, 'all'), help='stages of a run that does not learn'
@@ -41,9 +49,9 @@ def main() -> None:
   each_run(args.runs, lambda run: diagnose_run(run, args))
 
 
-def diagnose_run(run: RunFolder, args: argparse.Namespace) -> dict:
+def diagnose_run(run: Run, args: argparse.Namespace) -> dict:
   """The parts that the run allows; what it does not is said, and an error only if none is left."""
-  from recon_tf.analysis.trained import trained
+  from recon_tf.analysis.diagnose.loaded import trained
 
   stages = STAGES if 'all' in (args.stage or ()) else args.stage or ()
   parts = args.what or (() if stages else PARTS)
@@ -51,7 +59,11 @@ def diagnose_run(run: RunFolder, args: argparse.Namespace) -> dict:
   with trained(run) as loaded:
     print(f'{run.path}: step {loaded.meta["step"]}', flush=True)
     work = {x: lambda x=x: part(x, loaded, args) for x in parts}
-    work |= {f'stage {x}': lambda x=x: stage(x, loaded) for x in stages}
+    if stages:
+      from recon_tf.analysis.diagnose.stages import Ladder
+
+      ladder = Ladder(loaded)
+      work |= {f'stage {x}': lambda x=x: stage(x, ladder) for x in stages}
     for name, function in work.items():
       print(f'\n{name}', flush=True)
       try:
@@ -65,39 +77,48 @@ def diagnose_run(run: RunFolder, args: argparse.Namespace) -> dict:
 
 
 def part(name: str, loaded, args: argparse.Namespace) -> dict:
-  """One of PARTS or EXTRA: diagnose/NAME.json and a figure."""
-  from recon_tf.analysis import acquisition, gap, recoverability
+  """One of PARTS or EXTRA: diagnose/NAME.json, and the paper's figure of this run alone."""
+  from recon_tf.analysis.diagnose import acquisition, episodes, gap, recoverability
 
-  folder = loaded.run.path / 'diagnose'
+  run, folder = loaded.run, loaded.run.path / 'diagnose'
   if name == 'gap':
     result = gap.diagnose(loaded)
-    lines, draw = gap.lines(result), gap.draw
   elif name == 'recoverability':
     result = recoverability.diagnose(loaded, args.tube or recoverability.TUBE)
-    lines, draw = recoverability.lines(result), recoverability.draw
   elif name == 'acquisition':
     result = acquisition.diagnose(loaded, args.anchors, args.before)
-    lines, draw = acquisition.lines(result), None
+  elif name == 'expert':
+    result = episodes.measure_expert(run, kicks=run.config.eval_kicks)
+    print(f'  {result["measure"]} {result["score"]:.3f} in {result["episodes"]} episodes')
   else:
     result = {'step': loaded.meta['step'], 'episodes': len(acquisition.ensure_anchors(loaded))}
-    lines, draw = [f'{result["episodes"]} episodes of the main policy'], None
-  print('\n'.join(f'  {x}' for x in lines))
+    print(f'  {result["episodes"]} episodes of the main policy')
   write(folder / f'{name}.json', result)
-  if draw:
-    draw(result, folder)
+  show(name, run, result)
   return result
 
 
-def stage(number: str, loaded) -> dict:
+def show(name: str, run: Run, result: dict) -> None:
+  """Prints the tables of this run alone and draws the paper's panels of it."""
+  groups = group_runs([run])
+  for table in (make(groups) for make in TABLES.get(name, ())):
+    print('\n'.join(['', table.text(), *table.notes[1:]]))
+  left = result.get('left_out') or {}
+  for what in left:
+    print(f'left out: {what}: {left[what]}' if isinstance(left, dict) else f'unreadable: {what}')
+  figure = part_figure(groups, name)
+  if figure:
+    save_figure(figure, run.path / 'diagnose', name)
+
+
+def stage(number: str, ladder) -> dict:
   """One of the five questions: diagnose/stage_N.json and its pictures."""
-  try:
-    from recon_tf.analysis.stages import STAGES as questions
-  except ImportError as error:
-    raise UserError('--stage: this version of recon_tf has no stages.') from error
-  folder = loaded.run.path / 'diagnose'
+  from recon_tf.analysis.diagnose.stages import STAGES as questions
+
+  folder = ladder.run.path / 'diagnose'
   function = questions[number]
   print(f'  {function.__doc__.splitlines()[0]}', flush=True)
-  result = function(loaded)
+  result = function(ladder)
   images = {k: v for k, v in result.items() if k.startswith('image/')}
   numbers = {k: v for k, v in result.items() if k not in images}
   for key, value in numbers.items():

@@ -6,7 +6,7 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from recon_tf.analysis.runs import RunFolder, open_run
+from recon_tf.analysis.runs import Run, open_run
 from recon_tf.common import UserError
 from recon_tf.common.files import write_json
 
@@ -15,7 +15,7 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
   parser.add_argument('runs', nargs='+', metavar='RUN', help='run folders, or folders of them')
 
 
-def each_run(paths: list[str], work: Callable[[RunFolder], dict]) -> list:
+def each_run(paths: list[str], work: Callable[[Run], dict]) -> list:
   """Results of the runs that allow it; what is wrong with the others is said in a line each."""
   folders = [x for path in paths for x in run_folders(pathlib.Path(path))]
   results, errors, prepared = [], [], False
@@ -45,7 +45,7 @@ def run_folders(path: pathlib.Path) -> list[pathlib.Path]:
   return [x.parent for x in sorted(path.rglob('config.yaml'))] or [path]
 
 
-def prepare(run: RunFolder) -> None:
+def prepare(run: Run) -> None:
   """Threads and determinism of the first run's config; TensorFlow takes them once."""
   from recon_tf import loop  # late: --help and bad flags answer at once
 

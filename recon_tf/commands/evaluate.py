@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from recon_tf import envs
-from recon_tf.analysis import robustness
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.diagnose import robustness
+from recon_tf.analysis.paper import COLUMNS
+from recon_tf.analysis.report.tables import Table, robust_table
+from recon_tf.analysis.runs import PUSHED, Run
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
 from recon_tf.common.arguments import Parser, ranged
@@ -54,14 +56,13 @@ def main() -> None:
     print_recovery(each_run(args.runs, lambda run: recover_run(run, args)))
     return
   results = each_run(args.runs, lambda run: evaluate_run(run, args))
-  shown = (robustness.PUSHED,) if args.kicks else robustness.COLUMNS[: None if args.robust else 1]
-  rows = [(*robustness.HEADER[:3], *shown), *robustness.table(results, shown)]
-  print(f'\nsuccess in %, returns for DMC\n{robustness.aligned(rows)}')
+  shown = (PUSHED,) if args.kicks else COLUMNS[: None if args.robust else 1]
+  print(f'\nsuccess in %, returns for DMC\n{robust_table(results, shown).text()}')
 
 
-def evaluate_run(run: RunFolder, args: argparse.Namespace) -> dict:
+def evaluate_run(run: Run, args: argparse.Namespace) -> dict:
   """Evaluates one run, writes eval/robust.json (or clean, or pushed) and returns it."""
-  from recon_tf.analysis.trained import trained
+  from recon_tf.analysis.diagnose.loaded import trained
 
   config = run.config
   episodes = args.episodes or config.eval_final
@@ -74,7 +75,7 @@ def evaluate_run(run: RunFolder, args: argparse.Namespace) -> dict:
   found, skipped = {}, {}
   with trained(run) as loaded, make_workers(run, number, bool(args.video)) as workers:
     step = loaded.meta['step']
-    print(f'{run.path}: step {step}, {episodes} episodes a configuration', flush=True)
+    print(f'{run.path}: step {step}, {episodes} episodes per configuration', flush=True)
     seed = robustness.EVAL_SEED + config.seed
     for configuration in chosen:
       options = (configuration, episodes, seed, bool(args.video))
@@ -95,10 +96,10 @@ def evaluate_run(run: RunFolder, args: argparse.Namespace) -> dict:
   return summary
 
 
-def recover_run(run: RunFolder, args: argparse.Namespace) -> dict:
+def recover_run(run: Run, args: argparse.Namespace) -> dict:
   """Sends one run's policy off from displaced states; writes eval/recovery.json and returns it."""
   from recon_tf.analysis.diagnose import recovery
-  from recon_tf.analysis.trained import trained
+  from recon_tf.analysis.diagnose.loaded import trained
 
   if args.video:
     raise UserError('--video: --recovery makes no videos.')
@@ -114,13 +115,13 @@ def print_recovery(results: list[dict]) -> None:
   """One line per run."""
   show = lambda x: '–' if x is None else f'{100 * x:.1f}'
   names = ('task', 'method', 'seed')
-  rows = [(*names, 'recovery', 'expert')]
-  rows += [(*(str(x[k]) for k in names), show(x['score']), show(x['expert'])) for x in results]
-  print(f'\nin %; the expert from the same states\n{robustness.aligned(rows)}')
+  rows = [(*(str(x[k]) for k in names), show(x['score']), show(x['expert'])) for x in results]
+  table = Table('recovery', 'Recovery', (*names, 'recovery', 'expert'), tuple(rows))
+  print(f'\nin %; the expert from the same states\n{table.text()}')
 
 
 @contextlib.contextmanager
-def make_workers(run: RunFolder, number: int, render: bool) -> Iterator[list]:
+def make_workers(run: Run, number: int, render: bool) -> Iterator[list]:
   """Environment processes; videos need pictures even where the policy sees none."""
   config = run.config.update({'env.render': True}) if render else run.config
   workers = [envs.Worker(run.task, config, run.seed, wait=False) for _ in range(number)]
@@ -138,7 +139,7 @@ def describe(result: dict) -> str:
   return text
 
 
-def write_video(frames: np.ndarray | None, folder: str, run: RunFolder, name: str) -> None:
+def write_video(frames: np.ndarray | None, folder: str, run: Run, name: str) -> None:
   """The first episode of a configuration as an .mp4 file."""
   if frames is None:
     raise UserError(f"--video: task '{run.task}' has no images to show.")

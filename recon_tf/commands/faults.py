@@ -32,10 +32,10 @@ def main() -> None:
 
 def campaign(args: argparse.Namespace, root: pathlib.Path) -> list[str]:
   """Runs the chosen sections; returns what did not hold."""
-  from recon_tf.faults import damage, kills, limits, long, table
-  from recon_tf.nn.quiet import import_tensorflow
+  import tensorflow_probability  # noqa: F401, once for all the processes that are forked later
 
-  import_tensorflow()  # once, for all the processes that are forked later
+  from recon_tf.faults import damage, kills, limits, long, table
+
   sections = set(args.only or ([] if args.long else SECTIONS))
   found, before = table.Table(), shared_memory()
   if 'flags' in sections:
@@ -67,9 +67,10 @@ def disturb(tests) -> None:
   from recon_tf.faults.kills import has_episodes
 
   moments = {
-    'in pretraining': lambda x: (x / 'metrics.jsonl').exists(),
-    'in the first episodes': lambda x: has_episodes(x, 1),
-    'late': lambda x: (x / 'eval' / '000000040.json').exists(),
+    'before anything is saved': lambda folder, said: (folder / 'metrics.jsonl').exists(),
+    'in pretraining': lambda folder, said: 'Compiling the update' in said,
+    'in the first episodes': lambda folder, said: has_episodes(folder, 1),
+    'late': lambda folder, said: (folder / 'eval' / '000000040.json').exists(),
   }
   for number in (signal.SIGINT, signal.SIGTERM):
     for when, ready in moments.items():

@@ -8,13 +8,14 @@ import signal
 import sys
 
 from recon_tf import demos
-from recon_tf.analysis import reproduction
-from recon_tf.analysis.registry import FIGURES, Figure
-from recon_tf.analysis.reproduction import Plan
+from recon_tf.analysis.report import registry, reproduce
+from recon_tf.analysis.report.registry import FIGURES, Figure
+from recon_tf.analysis.report.reproduce import Plan
 from recon_tf.analysis.runs import open_run
+from recon_tf.cluster import pool, settings
 from recon_tf.common import UserError
 from recon_tf.common.arguments import Parser, ranged
-from recon_tf.common.jobs import Failure, run_jobs
+from recon_tf.common.jobs import Failure
 
 
 def main() -> None:
@@ -23,27 +24,27 @@ def main() -> None:
   parser.add_argument('--table', nargs='+', default=[], help='numbers in the paper, or names')
   parser.add_argument('--configs', nargs='+', default=[], help='suites and sizes, as of train.py')
   parser.add_argument('--seeds', nargs='+', type=ranged(int, '[0, 1000000000]'), default=[0, 1, 2])
-  parser.add_argument(
-    '--workers', type=ranged(int, '[1, inf)'), default=1, help='processes side by side'
-  )
   parser.add_argument('--out', default='', help='where to draw; LOGDIR/reproduce if not given')
   parser.add_argument('--list', action='store_true', help='print what there is')
   parser.add_argument('--dry', action='store_true', help='print what is missing, run nothing')
+  settings.add_flags(parser, workers=1, least=1)
   args, flags = parser.parse_known_args()
   if args.list:
     print('\n'.join(describe(*x) for x in FIGURES.items()))
     return
-  figures = reproduction.find_figures('figure', args.figure)
-  figures |= reproduction.find_figures('table', args.table)
+  own = settings.read_flags(args)
+  figures = reproduce.find_figures('figure', args.figure)
+  figures |= reproduce.find_figures('table', args.table)
   if not figures:
     raise UserError('name a --figure or a --table; --list shows what there is.')
-  plans = reproduction.plan_runs(figures, args.configs, args.seeds, flags)
+  plans = reproduce.plan_runs(figures, args.configs, args.seeds, flags)
   signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended too
   usable, failures = show_runs(plans)
   if args.dry:
     show_missing(usable)
   else:
-    failures += make(usable, args.workers)
+    with pool.session(own, plans[0].config.logdir) as run_jobs:
+      failures += make(usable, run_jobs)
     out = pathlib.Path(args.out or pathlib.Path(plans[0].config.logdir) / 'reproduce')
     failures += draw(figures, usable, out)
   report(failures)
@@ -51,8 +52,9 @@ def main() -> None:
 
 def describe(name: str, figure: Figure) -> str:
   """An entry of --list."""
-  kind, number = reproduction.kind_of(figure), reproduction.number_of(figure)
-  title = f'--{kind} {name}'.ljust(26) + f'{kind} {number}, {figure.label}: {figure.title}'
+  kind, number = reproduce.kind_of(figure), reproduce.number_of(figure)
+  place = f'{kind} {number}' if number else 'not in the paper'
+  title = f'--{kind} {name}'.ljust(26) + f'{place}, {figure.label}: {figure.title}'
   parts = {'methods': figure.methods, 'tasks': figure.tasks}
   parts['needs'] = [' '.join(x) for x in figure.commands]
   return '\n'.join([title, *(f'  {k:8}{", ".join(v)}' for k, v in parts.items() if v)])
@@ -68,7 +70,7 @@ def show_runs(plans: list[Plan]) -> tuple[list[Plan], list[Failure]]:
         open_run(plan.folder)  # refuses configs of other versions
       print(f'{state:12}{plan.folder}', flush=True)
       usable.append(plan)
-      if reproduction.without_milestones(plan):
+      if reproduce.without_milestones(plan):
         why = 'has no milestones (--keep_every); for its gain train it anew with another --logdir.'
         failures.append(Failure(plan.name, f"'{plan.folder}' {why}"))
     except UserError as error:
@@ -79,49 +81,35 @@ def show_runs(plans: list[Plan]) -> tuple[list[Plan], list[Failure]]:
 
 def show_missing(plans: list[Plan]) -> None:
   """The commands that would be run, in their order."""
-  jobs = [reproduction.training(x) for x in plans if x.state != 'finished']
-  jobs += [job for x in plans for job in reproduction.diagnoses(x)]
-  jobs += [job for x in plans for job in reproduction.comparisons(x, plans)]
+  jobs = [reproduce.training(x) for x in plans if x.state != 'finished']
+  jobs += [job for x in plans for job in reproduce.diagnoses(x)]
+  jobs += [job for x in plans for job in reproduce.comparisons(x, plans)]
   print('\n'.join(['', *(x.command for x in jobs)] if jobs else ['\nNothing is missing.']))
 
 
-def make(plans: list[Plan], workers: int) -> list[Failure]:
+def make(plans: list[Plan], run_jobs: pool.Runner) -> list[Failure]:
   """Runs what is missing; what fails is returned, and nothing is asked of it any more."""
   missing = [x for x in plans if x.state != 'finished']
-  if workers > 1:
-    make_demonstrations(missing)
-  failures = run_jobs([reproduction.training(x) for x in missing], workers)
+  demos.ensure_for([x.config for x in missing])
+  failures = run_jobs([reproduce.training(x) for x in missing])
   done = [x for x in plans if x.state == 'finished']
-  failures += run_jobs([job for x in done for job in reproduction.diagnoses(x)], workers)
-  return failures + compare(done, workers)
-
-
-def compare(plans: list[Plan], workers: int) -> list[Failure]:
-  """What needs the diagnoses of other runs."""
-  ready = [x for x in plans if not reproduction.missing_output(x, reproduction.ANCHORS)]
-  return run_jobs([job for x in ready for job in reproduction.comparisons(x, ready)], workers)
-
-
-def make_demonstrations(plans: list[Plan]) -> None:
-  """Before runs that would otherwise all make the same ones at the same time."""
-  for config in [x.config for x in plans if not x.config.demos]:
-    folder = demos.demo_folder('demos', config.task, config)
-    try:
-      demos.ensure_demos(config.task, config.demo_episodes, folder, config)
-    except UserError as error:
-      print(f'{config.task}: {error}', file=sys.stderr)  # its runs will fail and say so
+  failures += run_jobs([job for x in done for job in reproduce.diagnoses(x)])
+  # What needs the diagnoses of other runs.
+  ready = [x for x in done if not reproduce.missing_output(x, reproduce.ANCHORS)]
+  return failures + run_jobs([job for x in ready for job in reproduce.comparisons(x, ready)])
 
 
 def draw(figures: dict[str, Figure], plans: list[Plan], out: pathlib.Path) -> list[Failure]:
   """Draws every figure from its own runs, unfinished ones too."""
   failures = []
-  for name, figure in figures.items():
+  for name in figures:
     chosen = [x for x in plans if name in x.figures and x.state != 'missing']
     try:
       if not chosen:
         raise UserError('there is no run to draw it from.')
       (out / name).mkdir(parents=True, exist_ok=True)
-      for path in figure.draw([open_run(x.folder) for x in chosen], out / name).values():
+      runs = [open_run(x.folder) for x in chosen]
+      for path in registry.draw(name, runs, out / name).values():
         print(f'{path} written.', flush=True)
     except UserError as error:
       failures.append(Failure(f'draw {name}', str(error)))

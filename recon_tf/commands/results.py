@@ -1,25 +1,28 @@
-"""Keeps small copies of run folders in results/runs and writes their outcome beside them."""
+"""Keeps runs small in results/ and writes their outcome there: tables, figures, a page."""
 
 import pathlib
 
 from recon_tf import common
-from recon_tf.analysis.archive import archive_runs
-from recon_tf.analysis.outcome import write_outcome
+from recon_tf.analysis.archive import CLIPS, archive_runs
+from recon_tf.analysis.report.results import write_results
 from recon_tf.analysis.runs import find_runs
 from recon_tf.common.arguments import Parser
 
 
 def main() -> None:
   parser = Parser(description=__doc__)
-  parser.add_argument('logdir', nargs='?', help='a folder with runs to add; none writes anew')
+  parser.add_argument('logdirs', nargs='*', help='folders with runs to add; none writes anew')
   parser.add_argument('--out', default='results', help='where to write; its notes.md is included')
+  parser.add_argument(
+    '--clips', nargs='*', default=CLIPS, help='methods whose first seed keeps its newest videos'
+  )
   args = parser.parse_args()
   out = pathlib.Path(args.out)
   try:
-    if args.logdir:
-      archive_runs(find_runs(args.logdir), pathlib.Path(args.logdir), out / 'runs')
-    runs = find_runs(out / 'runs')
-    path = write_outcome(runs, out)
+    for logdir in map(pathlib.Path, args.logdirs):
+      archive_runs(find_runs(logdir), logdir, out, args.clips)
+    runs = find_runs(out)
+    path = write_results(runs, out)
   except OSError as error:
     raise common.UserError(f"Cannot write '{args.out}': {error.strerror}; set --out.") from error
   print(f'{len(runs)} runs: {path}')

@@ -9,10 +9,7 @@ def main() -> None:
   configs = common.Flags(about=__doc__).parse_tasks()
   if not configs:
     raise common.UserError('no task: add a suite, as in --configs maze cpu, or --task NAME.')
-  from recon_tf.nn.quiet import import_tensorflow  # late: --help and bad flags answer at once
-
-  import_tensorflow()
-  from recon_tf import loop
+  from recon_tf import loop  # late: --help and bad flags answer at once
 
   for config in configs:
     result, where = loop.train(config), loop.run_folder(config)

@@ -202,6 +202,7 @@ class TensorBoardOutput:
     import tensorflow as tf  # late: processes that render must be free of it
 
     self._tf = tf
+    self._videos = pathlib.Path(logdir) / 'videos'
     self._essentials = set(essentials)
     self._writer = tf.summary.create_file_writer(str(logdir), max_queue=1000)
 
@@ -227,13 +228,16 @@ class TensorBoardOutput:
     self._writer.close()
 
   def _video(self, name: str, frames: np.ndarray, fps: int, step: int) -> None:
-    # TensorBoard has no videos, but browsers play a GIF where it shows an image.
+    # TensorBoard has no videos, but browsers play a GIF where it shows an image. As a file too,
+    # so that reports need no reader of event files.
+    gif = encode_gif(frames, fps)
+    write_bytes(self._videos / f'{name}-{step:09d}.gif', gif)
     summary = self._tf.compat.v1.Summary()
     image = self._tf.compat.v1.Summary.Image(
       height=frames.shape[1],
       width=frames.shape[2],
       colorspace=3,
-      encoded_image_string=encode_gif(frames, fps),
+      encoded_image_string=gif,
     )
     summary.value.add(tag=name, image=image)
     self._tf.summary.experimental.write_raw_pb(summary.SerializeToString(), step)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterable
 
 from recon_tf.common.config import Config, default_config
 from recon_tf.common.errors import UserError
@@ -37,6 +38,17 @@ def ensure_demos(
     command += [f'--episodes={episodes}', f'--outdir={folder}', *_env_flags(config)]
     _run(command)
   return folder
+
+
+def ensure_for(configs: Iterable[Config]) -> None:
+  """Before runs that would otherwise all make the same ones at the same time."""
+  for config in [x for x in configs if not x.demos]:
+    try:
+      ensure_demos(
+        config.task, config.demo_episodes, demo_folder('demos', config.task, config), config
+      )
+    except UserError as error:
+      print(f'{config.task}: {error}', file=sys.stderr)  # its runs will fail and say so
 
 
 def _env_flags(config: Config) -> list[str]:

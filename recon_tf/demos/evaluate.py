@@ -4,6 +4,7 @@ import numpy as np
 
 from recon_tf import envs, experts
 from recon_tf.common.config import Config, load_config
+from recon_tf.common.episodes import Episode
 from recon_tf.demos.make import rollout
 
 FIRST_SEED = 40_000  # no actor was trained, searched or chosen on these
@@ -15,18 +16,21 @@ def evaluate_experts(tasks: list[str], episodes: int, config: Config | None = No
 
   With eval_kicks the experts are pushed as policies are in evaluations: their ceiling there.
   """
-  config = (config or load_config()).update({'env.render': False})
   yield HEADER
   for task in tasks:
-    env = envs.make(task, config, seed=0)
-    if config.eval_kicks:
-      env = envs.perturb(env, 'kicks', chance=config.eval_kicks)
-    try:
-      expert = experts.make_expert(task, env)
-      rolls = [rollout(env, expert, FIRST_SEED + i) for i in range(episodes)]
-    finally:
-      env.close()
-    yield _row(task, rolls)
+    yield _row(task, expert_rollouts(task, episodes, config or load_config()))
+
+
+def expert_rollouts(task: str, episodes: int, config: Config) -> list[Episode]:
+  """Episodes of the expert, failed ones too, without pictures."""
+  env = envs.make(task, config.update({'env.render': False}), seed=0)
+  if config.eval_kicks:
+    env = envs.perturb(env, 'kicks', chance=config.eval_kicks)
+  try:
+    expert = experts.make_expert(task, env)
+    return [rollout(env, expert, FIRST_SEED + i) for i in range(episodes)]
+  finally:
+    env.close()
 
 
 def _row(task: str, rolls: list) -> str:

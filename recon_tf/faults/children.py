@@ -61,6 +61,11 @@ class Child:
     code = os.waitstatus_to_exitcode(status)
     return Result(code, text, time.time() - self.started, orphans)
 
+  def said(self) -> str:
+    """Its output so far."""
+    size = os.fstat(self.output.fileno()).st_size
+    return os.pread(self.output.fileno(), size, 0).decode(errors='replace')
+
   def members(self) -> list[int]:
     """The other processes of its session: the environments."""
     found = []

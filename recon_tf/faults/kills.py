@@ -71,11 +71,11 @@ class Campaign:
       problem = tail(result)
     return problem or difference(runs.folder(self.reference), runs.folder(logdir))
 
-  def stop(self, number: int, when: str, ready: Callable[[pathlib.Path], bool]) -> None:
-    """A signal: one sentence, its exit code, and the same command goes on."""
+  def stop(self, number: int, when: str, ready: Callable[[pathlib.Path, str], bool]) -> None:
+    """A signal, once its files and its output are so far: one sentence, its exit code, no loss."""
     logdir = self.fresh()
     child = Child('train', self.flags(logdir))
-    wait_for(lambda: ready(runs.folder(logdir)))
+    wait_for(lambda: ready(runs.folder(logdir), child.said()))
     os.kill(child.pid, number)
     result = child.wait()
     name = signal.Signals(number).name

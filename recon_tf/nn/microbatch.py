@@ -1,8 +1,10 @@
 """Large batches in pieces, one after the other: less memory, the same gradients."""
 
+import functools
 from collections.abc import Callable
 
 import tensorflow as tf
+from tensorflow.python.client import device_lib
 
 from recon_tf.nn.tfutils import function
 
@@ -13,6 +15,32 @@ def count_pieces(columns: int, rows: int, limit: int) -> int:
     return 1
   fits = lambda amount: columns % amount == 0 and columns // amount * rows <= limit
   return next((n for n in range(1, columns + 1) if fits(n)), columns)
+
+
+AUTO = -1
+CPU_ROWS = 1500  # more make no product faster on a CPU, and the paper's size fits into 5 GB
+GPU_SHARE = 0.6  # of a GPU's memory for activations; weights, their moments and XLA take some
+KEPT = 3  # copies of an activation at once: before and after its nonlinearity, and its gradient
+
+
+def rows_at_once(piece: int, floats: int, memory: int | None = None) -> int:
+  """The limit for count_pieces: as set, or by device and memory for rows of so many activations.
+
+  Each piece repeats every sequential step, which a GPU pays in launches: it takes as few pieces
+  as its memory allows.
+  """
+  if piece != AUTO:
+    return piece
+  memory = gpu_memory() if memory is None else memory
+  return max(1, int(GPU_SHARE * memory / (4 * KEPT * floats))) if memory else CPU_ROWS
+
+
+@functools.cache
+def gpu_memory() -> int:
+  """Bytes that TensorFlow may use on a GPU, 0 without one; the least if there are several."""
+  if not tf.config.list_physical_devices('GPU'):
+    return 0
+  return min(x.memory_limit for x in device_lib.list_local_devices() if x.device_type == 'GPU')
 
 
 def outputs_in_pieces(fn: Callable, amount: int, params: list[tf.Variable], x) -> tf.Tensor:

@@ -131,10 +131,9 @@ def behavior(config, action: int, starts: int, pairs: int) -> int:
   imagined, valued = config.horizon * starts, (config.horizon - 1) * starts
   rollout = on_data(actor) + FROZEN * (recurrence(rssm, action) + head(rssm, 2 * rssm.stoch))
   reward = FROZEN * (disc + rssm.ensemble * head(rssm, rssm.stoch))
-  values = 2 * (FROZEN + FORWARD) * sum(critic)  # the critics with gradients, and their targets
+  values = (2 * FROZEN + FORWARD) * sum(critic)  # both critics with gradients, and one target
   total = imagined * (rollout + reward + values)
-  total += valued * on_data(actor)  # entropy
-  total += valued * 2 * on_data(critic)
+  total += valued * 2 * (on_data(critic) - sum(critic))  # their values are known already
   return total + pairs * on_data(actor)  # cloning
 
 

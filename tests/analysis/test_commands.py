@@ -31,7 +31,7 @@ def test_command_gives_back_the_config(tmp_path, method, presets, changes, confi
 
 
 def test_cloning_on_is_told_apart_from_cloning_once(tmp_path):
-  run = make_run(tmp_path, 'bc', presets=('cpu',), behavior='bc')
+  run = make_run(tmp_path, 'bc_equal', presets=('cpu',))
   assert '--configs maze cpu bc_equal --task' in train_command(run)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from recon_tf.analysis import regions
+from recon_tf.common import save_episode
 from tests.written_runs import make_run, walk
 
 
@@ -59,3 +60,27 @@ def test_what_is_missing_gives_nothing(tmp_path):
   steps = regions.real_steps(damaged)
   assert steps.shares(True) is None  # nobody explored
   assert steps.shares(False)['support'] == 1
+
+
+def test_without_a_plane_vectors_are_compared_in_their_deviations(tmp_path):
+  """Entries of any scale count alike, those that never change do not count."""
+  rng = np.random.default_rng(0)
+  shown = rng.normal(size=(60, 3)) * [1, 100, 0]
+  save = lambda folder, rows, **more: save_episode(
+    folder, {'action': np.zeros((len(rows), 2), np.float32), 'reward': np.zeros(len(rows)),
+             'state': rows.astype(np.float32), **more}
+  )  # fmt: skip
+  save(tmp_path / 'demos', shown)
+  options = {'task': 'metaworld_hammer', 'demos': str(tmp_path / 'demos'), 'prefill': 0}
+  run = make_run(tmp_path / 'runs', **options)
+  acted = np.array([0, 1, 0], np.float32)
+  there = np.stack([shown[0], shown[1], shown[2] + [5 * shown[:, 0].std(), 0, 7]])
+  save(run.path / 'train_episodes', there, log_explorer=acted)
+  steps = regions.real_steps(run)
+  assert steps.position is None
+  assert steps.shares(True) is None
+  assert steps.mean_distance(True) == pytest.approx(0, abs=1e-4)
+  unit = (shown / [shown[:, 0].std(), shown[:, 1].std(), 1])[:, :2]
+  far = there[2, :2] / shown[:, :2].std(0)
+  expected = np.sqrt(((unit - far) ** 2).mean(1)).min()
+  assert steps.mean_distance(False) == pytest.approx(expected, rel=1e-4)

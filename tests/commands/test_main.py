@@ -42,6 +42,14 @@ def test_every_command_answers_help_without_tensorflow(tmp_path, name):
   assert 'tensorflow' not in imported(result)
 
 
+def test_help_may_be_cut_short(tmp_path):
+  command = f'{sys.executable} -m recon_tf | true'
+  env = {'PYTHONPATH': str(ROOT), 'PATH': '/usr/bin:/bin'}
+  options = {'capture_output': True, 'text': True, 'check': False, 'cwd': tmp_path, 'env': env}
+  for _ in range(5):
+    assert subprocess.run(command, shell=True, **options).stderr == ''
+
+
 def test_unknown_command_is_one_sentence(tmp_path):
   result = recon('trian', cwd=tmp_path)
   assert result.returncode == 1

@@ -20,7 +20,7 @@ def test_one_that_fails_does_not_stop_the_others(tmp_path, capsys):
     Job('good', 'demos', ('--help',), tmp_path / 'logs' / 'good.log'),
     Job('idle', 'demos', ('--help',), tmp_path / 'logs' / 'idle.log', lambda: 'x is missing'),
   ]
-  failures = {x.name: x for x in run_jobs(jobs, workers=2)}
+  failures = {x.name: x for x in run_jobs(jobs)}
   assert failures.keys() == {'bad', 'idle'}
   assert str(gone) in failures['bad'].reason
   assert failures['idle'] == Failure('idle', 'x is missing', tmp_path / 'logs' / 'idle.log')

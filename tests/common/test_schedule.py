@@ -43,3 +43,8 @@ def test_rates_of_the_cpu_size_end_with_the_run():
   config = load_config('maze', 'cpu')
   for key in ('model_opt', 'actor_opt', 'critic_opt', 'disc_opt'):
     assert optimizer_options(config, key)['decay'] == optimizer_updates(config, key)
+
+
+def test_extra_rounds_of_cloning_are_updates_of_the_actor_too():
+  once = optimizer_updates(CONFIG, 'actor_opt')
+  assert optimizer_updates(CONFIG, 'actor_opt', rounds=3) == 4 * once

@@ -55,7 +55,7 @@ def test_two_runs_that_start_together_share_one_set(tmp_path):
   ('text', 'message'),
   [
     ('[1]', 'no JSON object'),
-    ('{"task": "maze_umaze", "env": "x"}', "'env' is \"x\", not an object"),
+    ('{"task": "maze_umaze", "env": "x"}', '\'env\' is "x", not an object'),
     ('{"task": "maze_umaze", "returns": ["x"]}', "'returns'"),
     ('{"task": 3}', "'task' is 3, not a text"),
   ],

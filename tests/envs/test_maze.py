@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recon_tf import envs
-from recon_tf.analysis import markers
+from recon_tf.analysis.diagnose import markers
 from recon_tf.common import UserError, load_config
 from recon_tf.envs.maze import Maze
 from recon_tf.envs.render import mujoco

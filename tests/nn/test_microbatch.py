@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from recon_tf.behavior import imagined_floats
+from recon_tf.common import load_config
 from recon_tf.nn import microbatch, nets, tfutils
 
 
@@ -58,3 +60,18 @@ def test_outputs_in_pieces_are_the_same(jit):
   wrapped = run if jit is None else lambda n: tfutils.function(lambda: run(n), jit)()
   for a, b in zip(tf.nest.flatten(wrapped(1)), tf.nest.flatten(wrapped(3)), strict=True):
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_automatic_pieces_follow_the_memory_of_a_gpu():
+  auto = microbatch.AUTO
+  assert microbatch.rows_at_once(1500, 10_000, memory=8 * 10**9) == 1500  # as it was set
+  assert microbatch.rows_at_once(0, 10_000, memory=8 * 10**9) == 0
+  assert microbatch.rows_at_once(auto, 10_000, memory=0) == microbatch.CPU_ROWS
+  small, large = (microbatch.rows_at_once(auto, 10_000, x * 10**9) for x in (8, 80))
+  assert 9.9 * small < large < 10.1 * small
+  assert small * 10_000 * 4 * microbatch.KEPT <= 8e9
+  # Imagination at the paper's size: one piece on a GPU with 24 GB, 16 on a CPU.
+  floats = imagined_floats(load_config())
+  on_gpu = microbatch.rows_at_once(auto, floats, 24 * 10**9)
+  assert microbatch.count_pieces(32 * 50, 15, on_gpu) == 1
+  assert microbatch.count_pieces(32 * 50, 15, microbatch.CPU_ROWS) == 16

@@ -59,6 +59,33 @@ def test_gru_and_mlp():
   np.testing.assert_allclose(net(tf.constant(x)), fixtures.mlp(net, x), atol=1e-5)
 
 
+@pytest.mark.parametrize('jit', [False, True])
+def test_composed_elu_is_tensorflows(jit):
+  """Values to a rounding of 1, slopes likewise, at zero and far away from it too."""
+  x = tf.constant([-200.0, -90.0, -3.0, -1.0, -1e-4, -1e-9, 0.0, 1e-9, 0.5, 3.0, 1e30])
+
+  def both(fn):
+    with tf.GradientTape() as tape:
+      tape.watch(x)
+      y = fn(x)
+    return y, tape.gradient(y, x)
+
+  value, slope = tf.function(lambda: both(nets.elu), jit_compile=jit)()
+  expected, slopes = both(tf.nn.elu)
+  np.testing.assert_allclose(value, expected, rtol=1e-7, atol=1.2e-7)
+  np.testing.assert_allclose(slope, slopes, rtol=1e-6, atol=1.2e-7)
+
+
+def test_a_one_hot_picks_one_of_several_networks():
+  networks = [nets.MLP(np.random.default_rng(i), 3, [7, 5], 'elu', 2) for i in range(2)]
+  networks[1].out.bias.assign([0.5, -0.5])
+  x = tf.constant(normal(2, 6, 3))
+  for i, net in enumerate(networks):
+    picked = nets.chosen(networks, tf.one_hot(i, 2))
+    np.testing.assert_array_equal(picked(x), net(x))
+  assert isinstance(networks[0].out.kernel, tf.Variable)  # the networks themselves stay
+
+
 def test_convolution():
   conv = nets.Conv(rng(), 2, 3, 4)
   conv.bias.assign(normal(3))

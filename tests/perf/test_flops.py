@@ -10,7 +10,7 @@ from recon_tf.perf.flops import count_flops
 from tests.agent_fixtures import batch, make_agent, spaces, tiny_config
 
 PRODUCTS = ('MatMul', 'BatchMatMulV2', 'Einsum')
-PASSED_ON = ('Identity', 'StopGradient', 'PreventGradient', 'CheckNumerics')
+PASSED_ON = ('Identity', 'IdentityN', 'StopGradient', 'PreventGradient', 'CheckNumerics')
 WRITES = ('AssignVariableOp', 'AssignAddVariableOp', 'AssignSubVariableOp')
 
 
@@ -44,7 +44,7 @@ def distinct(graph) -> list[tf.Operation]:
     if op.type in WRITES:
       writes[inputs[0]] += 1
     if op.type in PASSED_ON:
-      names[op.outputs[0].ref()] = inputs[0]
+      names.update((x.ref(), name) for x, name in zip(op.outputs, inputs, strict=True))
       continue
     version = writes[inputs[0]] if op.type == 'ReadVariableOp' else 0
     attributes = str(sorted((k, str(v)) for k, v in op.node_def.attr.items()))

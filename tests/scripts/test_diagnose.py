@@ -6,11 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from recon_tf.analysis import paper_diagnostics, paper_results
-from recon_tf.analysis.groups import group_runs
-from recon_tf.analysis.measured import measured
 from recon_tf.analysis.regions import REGIONS
-from recon_tf.analysis.runs import open_run
+from recon_tf.analysis.report import diagnostics
+from recon_tf.analysis.runs import FILES, group_runs, open_run
 from tests.run_fixtures import digests, refused, script, tiny_run
 from tests.written_measures import write_acquisition, write_gap, write_recoverability
 from tests.written_runs import make_run
@@ -93,10 +91,10 @@ def check_figures(run, numbers):
   """Figures come from these files, and written ones of other tests have no key beyond them."""
   (group,) = group_runs([open_run(run)])
   for figure_of in (
-    paper_diagnostics.mechanism_figure,
-    paper_diagnostics.diagnostics_figure,
-    paper_diagnostics.deciles_figure,
-    paper_results.gap_figure,
+    diagnostics.mechanism_figure,
+    diagnostics.diagnostics_figure,
+    diagnostics.deciles_figure,
+    diagnostics.gap_figure,
   ):
     figure = figure_of([group])
     assert not any('No data yet' in x.get_text() for axes in figure.axes for x in axes.texts)
@@ -105,7 +103,7 @@ def check_figures(run, numbers):
   write_recoverability(other, [0.5] * 15)
   write_acquisition(other, {0: 2.0, 10: 1.0})
   for part, content in numbers.items():
-    within(measured(other, part), content)
+    within(other.read(FILES[part]), content)
 
 
 def within(written, real):

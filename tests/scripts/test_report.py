@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recon_tf.analysis.archive import archive_run
-from recon_tf.analysis.compute import run_cost
-from recon_tf.analysis.plots import COLORS
+from recon_tf.analysis.archive import archive_runs
+from recon_tf.analysis.cost import run_cost
 from recon_tf.analysis.regions import real_steps
-from recon_tf.analysis.runs import open_run
-from recon_tf.analysis.videos import read_gifs
+from recon_tf.analysis.report.style import COLORS
+from recon_tf.analysis.runs import find_runs, open_run
 from recon_tf.common.versions import record_meta
 from tests.run_fixtures import refused, script, tiny_run
 from tests.written_measures import (
   write_acquisition,
   write_gap,
   write_recoverability,
+  write_recovery,
   write_robust,
 )
 from tests.written_runs import lines, make_run, walk
@@ -30,9 +30,10 @@ from tests.written_runs import lines, make_run, walk
 CHROMIUM = next(filter(None, map(shutil.which, ('chromium', 'chromium-browser'))), None)
 TRACES = {'disc/expert': 0.6, 'disc/main': 0.4, 'gate/mean': 0.5, 'gate/delta': 0.45}
 MEASURED = (
-  'robustness', 'gap', 'deciles', 'recoverability', 'tubes', 'acquisition', 'allocation', 'compute',
+  'robustness', 'recovery', 'gap', 'deciles', 'recoverability', 'tubes', 'acquisition',
+  'allocation', 'compute',
 )  # fmt: skip
-SECTIONS = ('curves', 'table', 'runs', 'traces', 'regions', *MEASURED, 'commands', 'versions')
+SECTIONS = ('curves', 'table', 'runs', 'traces', *MEASURED, 'commands', 'versions')
 
 
 def browse(page, folder, *args):
@@ -83,6 +84,7 @@ def comparison(tmp_path_factory):
       record_meta(run.path)
       if seed < 2:
         write_robust(run, {'Clean': success, 'Noise': 0.2})
+        write_recovery(run, [1.0, success])
         write_gap(run, 2 * success, 0.5, 0.004)
         write_recoverability(run, [success] * 15)
         write_acquisition(run, {0: 0.02, 1000: 0.01})
@@ -101,7 +103,7 @@ def test_page_has_every_part_and_needs_nothing_else(report):
   self_contained(text)
   for anchor in SECTIONS:
     assert f'id="{anchor}"' in text
-  names = ('curves', 'final', 'clock', 'traces', 'regions', 'visits')
+  names = ('curves', 'final', 'clock', 'traces', 'allocation', 'recovery')
   for name in (*names, 'robustness', 'gap', 'deciles', 'mechanism', 'diagnostics'):
     assert (report.parent / f'{name}.png').stat().st_size > 1000
     assert (report.parent / f'{name}.svg').stat().st_size > 1000
@@ -211,26 +213,30 @@ def test_real_run_with_videos(tmp_path, monkeypatch):
   page = tmp_path / 'page' / 'index.html'
   text = page.read_text()
   self_contained(text)
-  # A single run, straight from its folder: an evaluation and an open-loop prediction.
-  assert text.count('data:image/gif') == 2
+  # A single run, straight from its folder: an evaluation, and an open-loop prediction as a strip.
+  assert text.count('data:image/gif') == 1
   assert 'id="videos"' in text
   assert 'id="open_loop"' in text
-  assert 'Explorer steps by region' in text
-  assert (tmp_path / 'page' / 'regions.png').exists()
+  assert 'Allocation of real steps' in text
+  assert (tmp_path / 'page' / 'allocation.png').exists()
   (sheet,) = (tmp_path / 'page').glob('open_loop-image-*.png')
-  # Rows are truth, model and error of one prediction.
-  assert Image.open(sheet).height == 3 * 64
+  assert min(Image.open(sheet).size) > 3 * 64  # truth, model and error, enlarged
   assert 'finished</td>' in browse(page, tmp_path, '--dump-dom')
-  # The small copy of the run has the same videos and regions, and no weights.
+  # The archive of the run has the same videos and steps, and no weights.
   monkeypatch.chdir(tmp_path)  # where the demonstrations are
-  copy = tmp_path / 'copy' / 'maze_umaze' / 'recon' / '0'
-  archive_run(open_run(run), copy)
-  newest = {tag: {max(x): x[max(x)]} for tag, x in read_gifs(open_run(run)).items()}
-  assert read_gifs(open_run(copy)) == newest
-  original, kept = real_steps(open_run(run)), real_steps(open_run(copy))
-  np.testing.assert_allclose(kept.distance, original.distance, atol=1e-6)
-  cost, kept = run_cost(open_run(run)), run_cost(open_run(copy))
-  assert (kept.parts, kept.checkpoint_mib) == (cost.parts, cost.checkpoint_mib)
-  assert kept.fps == pytest.approx(cost.fps, rel=1e-3)
-  assert not list(copy.rglob('checkpoints'))
-  assert sum(x.stat().st_size for x in copy.rglob('*') if x.is_file()) < 1e6
+  original = open_run(run)
+  archive_runs([original], run.parents[2], tmp_path / 'kept', clips=('recon',))
+  (kept,) = find_runs(tmp_path / 'kept')
+  assert kept.gifs()['eval/video'] == newest(original.gifs()['eval/video'])
+  assert set(kept.gifs()) == set(original.gifs())
+  first, second = real_steps(original), real_steps(kept)
+  np.testing.assert_allclose(second.distance, first.distance, atol=3e-4)
+  np.testing.assert_array_equal(second.explorer, first.explorer)
+  assert run_cost(kept).parts == run_cost(original).parts
+  assert run_cost(kept).fps == pytest.approx(run_cost(original).fps, rel=1e-3)
+  assert kept.final() == pytest.approx(original.final())
+  assert sum(x.stat().st_size for x in (tmp_path / 'kept').rglob('*') if x.is_file()) < 1e6
+
+
+def newest(gifs):
+  return {max(gifs): gifs[max(gifs)]}

@@ -18,7 +18,7 @@ import numpy as np
 from recon_tf import common, envs, experts
 from recon_tf.analysis import regions
 from recon_tf.analysis.diagnose import mazes
-from recon_tf.analysis.runs import RunFolder, open_run
+from recon_tf.analysis.runs import Run, open_run
 from recon_tf.common.episodes import list_files
 from recon_tf.common.errors import UserError
 
@@ -31,7 +31,7 @@ DECISIONS = (5, 10, 20, 40)  # with the constant action
 ATTEMPTS = 5  # seeds per episode until the expert manages undisturbed
 
 
-def make_jobs(run: RunFolder, episodes: int = EPISODES) -> dict:
+def make_jobs(run: Run, episodes: int = EPISODES) -> dict:
   """All episodes of the evaluation and what belongs to the task: jobs, measure, length."""
   env = envs.make(run.task, run.config.update({'env.render': False}))
   try:
@@ -52,7 +52,7 @@ def _has_expert(task: str) -> bool:
   return task.partition('_')[0] in experts.NAMES
 
 
-def _rng(run: RunFolder, *key: int) -> np.random.Generator:
+def _rng(run: Run, *key: int) -> np.random.Generator:
   return np.random.default_rng([SEED, run.seed, *key])
 
 
@@ -63,7 +63,7 @@ def _seed(rng: np.random.Generator) -> int:
 # Mazes
 
 
-def _maze_jobs(run: RunFolder, env, expert, episodes: int) -> dict:
+def _maze_jobs(run: Run, env, expert, episodes: int) -> dict:
   way = regions.expert_cloud(run)
   if way is None:
     raise UserError(
@@ -80,7 +80,7 @@ def _maze_jobs(run: RunFolder, env, expert, episodes: int) -> dict:
   return {'jobs': jobs, 'maze': maze, 'visits': _visits(run, map_)}
 
 
-def _visits(run: RunFolder, map_: mazes.Map) -> dict[str, dict]:
+def _visits(run: Run, map_: mazes.Map) -> dict[str, dict]:
   """Training steps in every cell, in all and of the explorer; empty cells count zero."""
   visits = {f'{row},{column}': {'steps': 0, 'explorer_steps': 0} for row, column in map_.cells()}
   for path in list_files(run.path / 'train_episodes'):
@@ -93,7 +93,7 @@ def _visits(run: RunFolder, map_: mazes.Map) -> dict[str, dict]:
   return visits
 
 
-def _near_jobs(run: RunFolder, env, map_: mazes.Map, way: np.ndarray, episodes: int) -> list[dict]:
+def _near_jobs(run: Run, env, map_: mazes.Map, way: np.ndarray, episodes: int) -> list[dict]:
   jobs = []
   for number, distance in enumerate(DISTANCES):
     rng = _rng(run, 0, number)
@@ -109,7 +109,7 @@ def _near_jobs(run: RunFolder, env, map_: mazes.Map, way: np.ndarray, episodes: 
   return jobs
 
 
-def _cell_jobs(run: RunFolder, env, map_: mazes.Map, off: dict, episodes: int) -> list[dict]:
+def _cell_jobs(run: Run, env, map_: mazes.Map, off: dict, episodes: int) -> list[dict]:
   """Every free cell but the goal's, at rest."""
   jobs = []
   for cell in map_.cells():
@@ -131,7 +131,7 @@ def _placed(env, job: dict) -> dict:
 # Tasks with an expert that is not shown a map
 
 
-def _expert_jobs(run: RunFolder, env, expert, episodes: int) -> list[dict]:
+def _expert_jobs(run: Run, env, expert, episodes: int) -> list[dict]:
   """The same starts and times for every number of decisions."""
   jobs = []
   for index in range(episodes):
@@ -152,7 +152,7 @@ def _decisions(length: int) -> list[int]:
   return [x for x in DECISIONS if x <= 0.3 * length]
 
 
-def _undisturbed(run: RunFolder, env, expert, index: int) -> tuple:
+def _undisturbed(run: Run, env, expert, index: int) -> tuple:
   """An episode of the expert: seed, rewards, actions and the decision at which it is solved."""
   for attempt in range(ATTEMPTS):
     seed = _seed(_rng(run, 2, index, attempt))
@@ -196,7 +196,7 @@ def _return(env, policy, obs: dict) -> float:
 # Tasks without an expert
 
 
-def _policy_jobs(run: RunFolder, env, episodes: int) -> dict:
+def _policy_jobs(run: Run, env, episodes: int) -> dict:
   """The policy leads; returns are put between random actions and the demonstrations."""
   shown = read_demonstrations(run, ('reward',))
   usual = np.mean([len(x['reward']) - 1 for x in shown])
@@ -213,9 +213,9 @@ def _policy_jobs(run: RunFolder, env, episodes: int) -> dict:
   return {'jobs': jobs, 'low': float(low / env.length), 'high': float(high / env.length)}
 
 
-def read_demonstrations(run: RunFolder, keys: tuple[str, ...]) -> list[dict[str, np.ndarray]]:
+def read_demonstrations(run: Run, keys: tuple[str, ...]) -> list[dict[str, np.ndarray]]:
   """Some arrays of the demonstrations that the run learned from."""
-  folder = regions.demonstrations(run)
+  folder = regions.demo_place(run)
   paths = list_files(folder)[: run.config.demo_episodes] if folder else []
   found = [x for x in (regions.read_keys(path, keys) for path in paths) if x]
   if not found:

@@ -19,12 +19,12 @@ import tempfile
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from recon_tf import envs
 from recon_tf.analysis.diagnose import displaced
 from recon_tf.analysis.diagnose.sending import send
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.regions import Cloud
+from recon_tf.analysis.runs import Run
 from recon_tf.common import Milestones, UserError, load_checkpoint
 from recon_tf.envs.process import environment
 
@@ -39,7 +39,7 @@ def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = Fals
   run, agent = loaded.run, loaded.agent
   plan = make_plan(run, episodes or displaced.EPISODES)
   with simulators(loaded, min(workers or WORKERS, len(plan['jobs']))) as envs_:
-    cloud = Cloud.of(run, envs_[0].obs_space)
+    cloud = expert_cloud(run, envs_[0].obs_space)
     result = summarize(plan, send(agent, envs_, plan['jobs']), cloud)
     curve = []
     for step, weights in saved_weights(run) if milestones else ():
@@ -53,7 +53,7 @@ def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = Fals
   return {**names, **result, **({'milestones': curve} if milestones else {})}
 
 
-def make_plan(run: RunFolder, episodes: int) -> dict:
+def make_plan(run: Run, episodes: int) -> dict:
   """displaced.make_jobs in a process without TensorFlow."""
   with tempfile.TemporaryDirectory() as folder:
     out = pathlib.Path(folder) / 'jobs.json'
@@ -78,7 +78,7 @@ def simulators(loaded, number: int) -> Iterator[list]:
       worker.close()
 
 
-def saved_weights(run: RunFolder) -> Iterator[tuple[int, dict]]:
+def saved_weights(run: Run) -> Iterator[tuple[int, dict]]:
   paths = Milestones(run.path / 'milestones', 0).paths()
   if not paths:
     raise UserError(f"'{run.path}' kept no milestones; train with keep_every above 0.")
@@ -86,36 +86,16 @@ def saved_weights(run: RunFolder) -> Iterator[tuple[int, dict]]:
     yield int(path.stem), load_checkpoint(path)[0]
 
 
-class Cloud:
-  """The expert's observed vectors, each entry divided by its deviation."""
-
-  def __init__(self, vectors: dict[str, np.ndarray]):
-    self._keys = sorted(vectors)
-    rows = self._join(vectors)
-    deviation = rows.std(0)
-    self._used = deviation > 1e-4  # an entry that never changes has no unit
-    self._scale = deviation[self._used]
-    self._tree = cKDTree(rows[:, self._used] / self._scale)
-
-  @classmethod
-  def of(cls, run: RunFolder, obs_space: dict) -> 'Cloud | None':
-    """None for tasks that show nothing but pictures, or demonstrations without these vectors."""
-    flags = ('reward', 'is_first', 'is_last', 'is_terminal')
-    names = [k for k in obs_space if not k.startswith('log_') and k not in flags]
-    keys = tuple(k for k in names if len(obs_space[k].shape) == 1)
-    try:
-      found = displaced.read_demonstrations(run, keys) if keys else []
-    except UserError:
-      return None
-    return cls({k: np.concatenate([x[k] for x in found]) for k in keys}) if found else None
-
-  def _join(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.asarray(vectors[k], float) for k in self._keys], -1)
-
-  def distance(self, obs: dict[str, np.ndarray]) -> float:
-    """To the nearest of the expert's states, as a root mean square over the entries."""
-    row = self._join(obs)[self._used] / self._scale
-    return float(self._tree.query(row)[0] / np.sqrt(max(len(row), 1)))
+def expert_cloud(run: Run, obs_space: dict) -> Cloud | None:
+  """None for tasks that show nothing but pictures, or demonstrations without these vectors."""
+  flags = ('reward', 'is_first', 'is_last', 'is_terminal')
+  names = [k for k in obs_space if not k.startswith('log_') and k not in flags]
+  keys = tuple(k for k in names if len(obs_space[k].shape) == 1)
+  try:
+    found = displaced.read_demonstrations(run, keys) if keys else []
+  except UserError:
+    return None
+  return Cloud({k: np.concatenate([x[k] for x in found]) for k in keys}) if found else None
 
 
 def summarize(plan: dict, outcomes: list[dict | None], cloud: Cloud | None) -> dict:

@@ -5,7 +5,7 @@ import pytest
 
 from recon_tf import demos, envs
 from recon_tf.analysis.diagnose import displaced
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.runs import Run
 from recon_tf.common import UserError, load_config
 
 
@@ -13,7 +13,7 @@ def make_run(folder, *presets, **changes):
   config = load_config(*presets).update({'demo_episodes': 1, 'demos': str(folder / 'demos')})
   config = config.update(changes)
   demos.make_demos(config.task, 1, folder / 'demos', config, progress=False)
-  return RunFolder(folder, config)
+  return Run(folder, config)
 
 
 @pytest.fixture(scope='module')
@@ -36,7 +36,7 @@ def test_every_free_cell_but_the_goals_has_its_distance(maze):
 
 
 def test_states_belong_to_the_seed_and_not_to_the_method(maze):
-  jobs = lambda **x: displaced.make_jobs(RunFolder(maze.path, maze.config.update(x)), 1)['jobs']
+  jobs = lambda **x: displaced.make_jobs(Run(maze.path, maze.config.update(x)), 1)['jobs']
   assert jobs() == jobs(method='cmil', horizon=3)
   assert jobs() != jobs(seed=1)
 
@@ -78,7 +78,7 @@ def test_displacement_comes_before_the_expert_would_be_done(tmp_path):
 
 def test_without_an_expert_the_policy_leads(tmp_path):
   config = load_config('state').update({'task': 'gym_Pendulum-v1', 'demos': str(tmp_path)})
-  run = RunFolder(tmp_path, config)
+  run = Run(tmp_path, config)
   with pytest.raises(UserError, match='demonstrations'):
     displaced.make_jobs(run, 1)
   np.savez(tmp_path / '000.npz', reward=np.full(201, -0.5, np.float32))

@@ -8,7 +8,8 @@ import pytest
 from recon_tf import envs, experts
 from recon_tf.analysis.diagnose import displaced, recovery
 from recon_tf.analysis.diagnose.sending import send
-from recon_tf.analysis.runs import RunFolder
+from recon_tf.analysis.regions import Cloud
+from recon_tf.analysis.runs import Run
 from recon_tf.common import UserError
 from tests.analysis.diagnose.test_displaced import make_run
 
@@ -16,7 +17,7 @@ from tests.analysis.diagnose.test_displaced import make_run
 class ExpertPolicy:
   """The task's expert behind the interface of an agent; notes what its state was told."""
 
-  def __init__(self, run: RunFolder, rows: int):
+  def __init__(self, run: Run, rows: int):
     twins = [envs.make(run.task, run.config.update({'env.render': False})) for _ in range(rows)]
     self.experts = [experts.make_expert(run.task, x) for x in twins]
     self.told = []
@@ -30,7 +31,7 @@ class ExpertPolicy:
 
 
 @contextlib.contextmanager
-def workers(run: RunFolder, number: int):
+def workers(run: Run, number: int):
   found = [envs.Worker(run.task, run.config, 0, wait=False) for _ in range(number)]
   yield found
   for worker in found:
@@ -52,7 +53,7 @@ def test_the_expert_as_policy_does_what_the_expert_did(tmp_path, presets, change
   with workers(run, 3) as envs_:
     agent = ExpertPolicy(run, 3)
     outcomes = send(agent, envs_, plan['jobs'])
-    result = recovery.summarize(plan, outcomes, recovery.Cloud.of(run, envs_[0].obs_space))
+    result = recovery.summarize(plan, outcomes, recovery.expert_cloud(run, envs_[0].obs_space))
   for row in result['episodes']:
     assert row['value'] == pytest.approx(row['expert'], rel=1e-5)
   assert result['score'] == pytest.approx(1.0)
@@ -136,7 +137,7 @@ def test_without_an_expert_returns_lie_between_random_actions_and_demonstrations
 
 def test_distance_to_the_experts_states_is_in_deviations():
   """Entries 2 and 10 apart have deviations 1 and 5; the constant one has none and is ignored."""
-  cloud = recovery.Cloud({'a': np.array([[0.0, 3.0], [2.0, 3.0]]), 'b': np.array([[0.0], [10.0]])})
+  cloud = Cloud({'a': np.array([[0.0, 3.0], [2.0, 3.0]]), 'b': np.array([[0.0], [10.0]])})
   assert cloud.distance({'a': np.array([2.0, 99.0]), 'b': np.array([10.0])}) == 0
   assert cloud.distance({'a': np.array([5.0, 3.0]), 'b': np.array([30.0])}) == pytest.approx(
     np.sqrt((3**2 + 4**2) / 2)

@@ -1,0 +1,246 @@
+"""The results page: tables as CSV and JSON, figures, and a README in Markdown, from archives."""
+
+import csv
+import json
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from recon_tf.analysis import regions
+from recon_tf.analysis.commands import group_commands
+from recon_tf.analysis.paper import PAIR, paper_tasks
+from recon_tf.analysis.report import clips, curves, page, registry
+from recon_tf.analysis.report.tables import (
+  Row,
+  final_table,
+  over_tasks,
+  run_result,
+  score_notes,
+  score_table,
+)
+from recon_tf.analysis.runs import Group, Run, group_runs, observations, run_score, settings_of
+from recon_tf.analysis.stats import difference_interval, mean_interval
+
+RUN_KEYS = (
+  'variant', 'task', 'method', 'seed', 'observations', 'score', 'value', 'episodes', 'step',
+  'minutes', 'finished', 'commit', 'explorer_support', 'explorer_near', 'explorer_far',
+)  # fmt: skip
+EVALUATION_KEYS = ('variant', 'task', 'method', 'seed', 'step', 'score', 'value')
+ORIGIN = (
+  'Made by `python scripts/results.py` from the archives of runs beside it (`VARIANT.json.gz`: '
+  'configs, metrics, evaluations, diagnoses; `VARIANT.npz`: where steps went; `videos/`) and the '
+  'text of `notes.md`; change that file, not this one. `python scripts/results.py LOGDIR...` adds '
+  'the runs of folders. `runs.csv` has one line per run, `evaluations.csv` one per evaluation, '
+  '`table.json` the tables below, `summary.json` every score with its interval. '
+  '`python scripts/report.py results` makes a page with wall-clock and traces of all of them.'
+)
+ROBUST = {'robust_noise': 'Noise', 'robust_delay': 'Delay', 'robust_impulse': 'Impulse/scale'}
+
+
+def write_results(runs: list[Run], folder: pathlib.Path) -> pathlib.Path:
+  """Writes CSV, JSON, figures/ and README.md; returns the last."""
+  groups = group_runs(runs)
+  rows = final_table(groups)
+  folder.mkdir(parents=True, exist_ok=True)
+  write_csv(folder / 'runs.csv', RUN_KEYS, [run_record(g, x) for g in groups for x in g.runs])
+  write_csv(folder / 'evaluations.csv', EVALUATION_KEYS, evaluation_records(groups))
+  figures = folder / 'figures'
+  for path in figures.glob('*.png'):
+    path.unlink()  # of runs that are not here any more
+  sections = registry.sections(groups, figures, vector=False)
+  tables = [x for section in sections for x in section.tables if x.rows]
+  content = {'rows': [row_record(x) for x in rows], 'over_tasks': over_tasks(rows)}
+  content['measured'] = {x.name: [x.head, *x.rows] for x in tables}
+  write_json(folder / 'table.json', content)
+  write_json(folder / 'summary.json', summary(groups))
+  drawn = draw_main(groups, figures)
+  drawn |= page.draw_scores(rows, figures, ('curves', 'final'), vector=False)
+  explored = {x.setting for x in groups if x.method == 'recon'}
+  drawn |= page.draw_traces([x for x in groups if x.setting in explored], figures, vector=False)
+  drawn |= clips.draw_predictions(groups, figures)
+  path = folder / 'README.md'
+  path.write_text(readme(groups, rows, sections, drawn, folder), encoding='utf-8')
+  return path
+
+
+def draw_main(groups: list[Group], folder: pathlib.Path) -> dict[str, pathlib.Path]:
+  """The paper's eight panels, for every variant that has two of its tasks or more."""
+  tasks = lambda variant: {x.task for x in groups if x.variant == variant} & {*paper_tasks()}
+  chosen = [x for x in groups if len(tasks(x.variant)) > 1]
+  return registry.draw_variants('main', chosen, folder, vector=False) if chosen else {}
+
+
+# Records
+
+
+def run_record(group: Group, run: Run) -> dict:
+  """A run in one line; fields without a value are empty."""
+  result, steps = run_result(run), regions.real_steps(run)
+  shares = steps.shares(True) if steps else None
+  record = {**_identity(group), 'seed': run.seed, 'observations': observations(run)}
+  if result:
+    record |= {'score': result.score, 'value': round(result.value, 4)}
+    record |= {'episodes': result.episodes, 'minutes': round(result.minutes, 1)}
+    record |= {'step': result.step, 'finished': result.finished}
+  starts = run.starts()
+  record['commit'] = starts[-1].get('commit', '') if starts else ''
+  return record | {f'explorer_{k}': round(v, 4) for k, v in (shares or {}).items()}
+
+
+def evaluation_records(groups: list[Group]) -> list[dict]:
+  """Every evaluation of every run, the final one included."""
+  records = []
+  for group in groups:
+    for run in group.runs:
+      for step, value in zip(*curves.evaluation_line(run), strict=True):
+        known = {'step': int(step), 'score': run_score(run), 'value': round(float(value), 4)}
+        records.append({**_identity(group), 'seed': run.seed, **known})
+  return records
+
+
+def row_record(row: Row) -> dict:
+  record = _identity(row.group)
+  if not row.results:
+    return record | {'seeds': [], 'finished': False}
+  digits = lambda x: round(float(x), 2)
+  return record | {
+    'score': row.score,
+    'seeds': [x.run.seed for x in row.results],
+    'values': [digits(x.value) for x in row.results],
+    'iqm': digits(row.iqm),
+    'interval': None if row.interval is None else [digits(x) for x in row.interval],
+    'mean': digits(row.mean),
+    'std': digits(row.spread),
+    'finished': row.finished,
+    'paper': row.paper,
+  }
+
+
+def _identity(group: Group) -> dict:
+  return {'variant': group.variant, 'task': group.task, 'method': group.method}
+
+
+def write_csv(path: pathlib.Path, keys: tuple[str, ...], records: list[dict]) -> None:
+  with path.open('w', newline='', encoding='utf-8') as file:
+    writer = csv.DictWriter(file, keys, restval='', lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(records)
+
+
+def write_json(path: pathlib.Path, content) -> None:
+  path.write_text(json.dumps(content, indent=1) + '\n', encoding='utf-8')
+
+
+# Summary
+
+
+def summary(groups: list[Group]) -> list[dict]:
+  """Every score of every method with its interval over seeds, and RECON minus CMIL."""
+  rows = []
+  for own in settings_of(groups).values():
+    metrics = {x.method: group_metrics(x) for x in own}
+    for group in own:
+      for metric, values in metrics[group.method].items():
+        rows.append(_summary_row(group, group.method, metric, values))
+    rows += [_difference(own[0], k, *(metrics[x][k] for x in PAIR)) for k in _shared(metrics)]
+  return rows
+
+
+def group_metrics(group: Group) -> dict[str, dict[int, float]]:
+  """Values by metric and seed; successes from 0 to 1, returns as they are."""
+  found = {}
+  for run in group.runs:
+    for metric, value in run_metrics(run).items():
+      if value is not None:
+        found.setdefault(metric, {})[run.seed] = value
+  return found
+
+
+def run_metrics(run: Run) -> dict[str, float | None]:
+  """The last policy with and without pushes, recovery, robust columns, area under the curve."""
+  score = run_score(run)
+  final = (run.final() or {}).get(score)
+  read = lambda name, column: (run.read(f'eval/{name}.json') or {}).get('columns', {}).get(column)
+  clean, pushed = read('clean', 'Clean'), read('pushed', 'Pushed')
+  clean = read('robust', 'Clean') if clean is None else clean
+  if run.config.eval_kicks:
+    pushed = final
+  else:
+    clean = clean if final is None else final
+  area = curves.area(run)
+  area = area / 100 if area is not None and score == 'success' else area
+  robust = {k: read('robust', v) for k, v in ROBUST.items()}
+  recovery = (run.read('eval/recovery.json') or {}).get('score')
+  return {'clean': clean, 'pushed': pushed, 'recovery': recovery, **robust, 'auc': area}
+
+
+def _shared(metrics: dict[str, dict]) -> list[str]:
+  cmil, recon = (metrics.get(x, {}) for x in PAIR)
+  return [x for x in recon if x in cmil]
+
+
+def _summary_row(group: Group, method: str, metric: str, values: dict[int, float]) -> dict:
+  numbers = list(values.values())
+  low, high = mean_interval(numbers) or (None, None)
+  return _entry(group, method, metric, [*values], numbers, float(np.mean(numbers)), low, high)
+
+
+def _difference(group: Group, metric: str, cmil: dict, recon: dict) -> dict:
+  """`values` are those of the seeds that both have; mean and interval are of all seeds."""
+  seeds = [x for x in recon if x in cmil]
+  first, second = list(recon.values()), list(cmil.values())
+  low, high = difference_interval(first, second) or (None, None)
+  values = [recon[x] - cmil[x] for x in seeds]
+  mean = float(np.mean(first) - np.mean(second))
+  return _entry(group, 'recon-cmil', metric, seeds, values, mean, low, high)
+
+
+def _entry(group: Group, method, metric, seeds: Sequence, values, mean, low, high) -> dict:
+  short = lambda x: None if x is None else round(x, 5)
+  return {
+    'variant': group.variant,
+    'task': group.task,
+    'observations': observations(group.runs[0]),
+    'method': method,
+    'metric': metric,
+    'seeds': list(seeds),
+    'values': [short(x) for x in values],
+    'mean': short(mean),
+    'low': short(low),
+    'high': short(high),
+  }
+
+
+# README
+
+
+def readme(groups, rows, sections, figures, folder: pathlib.Path) -> str:
+  """The page; what a person wrote in notes.md stands in it as it is."""
+  notes = folder / 'notes.md'
+  own = notes.read_text(encoding='utf-8').strip() if notes.exists() else ''
+  parts = ['# Results', ORIGIN]
+  parts += [own] if own else []
+  for setting in settings_of(groups):
+    table = score_table([x for x in rows if x.group.setting == setting])
+    parts += [f'## {setting}', table.markdown()]
+  parts += ['\n'.join(f'- {x}' for x in score_notes(rows))]
+  for section in sections:
+    parts += [f'## {x.title}\n\n{x.markdown()}' for x in section.tables if x.rows]
+    parts += [_figures(section.figures, folder)] if section.figures else []
+  parts += [f'## Figures\n\n{_figures(figures, folder)}'] if figures else []
+  commands = '\n'.join(f'    {x}' for x in group_commands(groups))
+  parts += [f'## Commands\n\n{commands}', f'## Versions\n\n{_versions(groups)}']
+  return '\n\n'.join(parts) + '\n'
+
+
+def _figures(figures: dict[str, pathlib.Path], folder: pathlib.Path) -> str:
+  return '\n\n'.join(f'![{k}]({v.relative_to(folder).as_posix()})' for k, v in figures.items())
+
+
+def _versions(groups: list[Group]) -> str:
+  starts = [start for group in groups for run in group.runs for start in run.starts()]
+  found = dict.fromkeys(page.version_cells(x) for x in starts)
+  lines = [f'- commit {commit}; Python {python}; {packages}; {machine}'
+           for commit, python, packages, machine in found]  # fmt: skip
+  return '\n'.join(lines) or 'The runs did not record their versions.'
