@@ -41,13 +41,16 @@ def blocks(page: pathlib.Path, language: str) -> list[str]:
 
 
 def commands() -> list[Command]:
-  """Every line of every shell block, without comments."""
+  """Every line of every shell block, without comments, and our commands in scripts."""
   found = []
   for page in PAGES:
-    for block in blocks(page, 'bash'):
-      lines = block.replace('\\\n', ' ').splitlines()
-      texts = [shlex.join(shlex.split(x, comments=True)) for x in lines]
-      found += [Command(page, x) for x in texts if x]
+    join = lambda block: block.replace('\\\n', ' ').splitlines()
+    lines = [x for block in blocks(page, 'bash') for x in join(block)]
+    # Scripts have much else in them.
+    scripts = [x for block in blocks(page, 'sh') for x in join(block)]
+    lines += [x.rstrip(' &') for x in scripts if x.startswith('recon-tf ')]
+    texts = [shlex.join(shlex.split(x, comments=True)) for x in lines]
+    found += [Command(page, x) for x in texts if x]
   return found
 
 

@@ -15,6 +15,7 @@ import tomllib
 
 import pytest
 
+from recon_tf.common import load_config
 from tests.pages import PAGES, ROOT, blocks, commands, prose
 
 RUN = 'runs/maze_umaze/recon/0'
@@ -36,6 +37,7 @@ RUNS = {
 ELSEWHERE = {
   'faults': 'tests/scripts/test_faults.py',
   'make': 'tests/test_setup.py',
+  'sweep': 'tests/cluster/test_sweep.py',
   'docker': 'tests/test_dockerfile.py',
   'recon-tf': 'tests/commands/test_main.py',  # --help
 }
@@ -109,6 +111,18 @@ def test_commands_run_at_debug_size(tmp_path):
   )  # fmt: skip
   for name in made:
     assert (tmp_path / name).exists(), name
+
+
+def test_sizes_are_those_of_the_config():
+  """The table of docs/training.md: the paper's value of a key and what a suite has at cpu size."""
+  suites = [(), ('maze', 'cpu'), ('dmc', 'cpu'), ('metaworld', 'cpu')]
+  configs = [load_config(*x) for x in suites]
+  page = (ROOT / 'docs' / 'training.md').read_text()
+  rows = re.findall(r'^\| `([\w.]+)` ((?:\| [^|]+ ){4})\|', page, re.MULTILINE)
+  assert len(rows) > 20
+  for key, cells in rows:
+    wanted = [str(x[key]) for x in configs]
+    assert [x.strip() for x in cells.strip('| ').split('|')] == wanted, (key, wanted)
 
 
 def test_python_blocks_compile():
