@@ -59,9 +59,9 @@ class Discriminator(tfutils.Module):
       return tf.zeros([])
     flat = lambda pair, noise: tf.reshape(tf.concat(pair, -1) + noise, [-1, self._inputs])
     first, second = flat(expert, noise['expert']), flat(policy, noise['main'])
-    amount = min(first.shape[0], second.shape[0])
-    mix = noise['mix'][:amount]
-    inputs = mix * first[:amount] + (1 - mix) * second[:amount]
+    count = min(first.shape[0], second.shape[0])
+    mix = noise['mix'][:count]
+    inputs = mix * first[:count] + (1 - mix) * second[:count]
     sources = inputs if kind == 'inputs' else self.variables
     with tf.GradientTape() as tape:
       tape.watch(sources)

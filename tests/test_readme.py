@@ -1,4 +1,4 @@
-"""The README's library example runs as it stands, on an environment of the user's own."""
+"""The README is one page, and its library example runs as it stands, on a user's environment."""
 
 import json
 import pathlib
@@ -63,6 +63,10 @@ def write_demonstrations(folder: pathlib.Path) -> None:
       'reward': np.zeros(16, np.float32),
     }
     save_episode(folder, episode)
+
+
+def test_readme_is_short():
+  assert len(README.read_text().splitlines()) <= 160
 
 
 def test_example_is_ten_lines():

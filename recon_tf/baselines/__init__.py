@@ -1,1 +1,1 @@
-"""Methods that do not share RECON's backbone, behind the same interface as its agent."""
+"""Methods that do not share RECON's backbone, with the interface of its agent."""

@@ -5,11 +5,11 @@ import tensorflow as tf
 from recon_tf.nn.tfutils import Seeds
 
 
-def stack_frames(images: tf.Tensor, is_first: tf.Tensor, amount: int) -> tf.Tensor:
-  """[B, T, ..., C] to [B, T, ..., C * amount], the newest frame last.
+def stack_frames(images: tf.Tensor, is_first: tf.Tensor, count: int) -> tf.Tensor:
+  """[B, T, ..., C] to [B, T, ..., C * count], the newest frame last.
 
   A stack never reaches into another episode: the first frame of its own is repeated instead.
-  Row 0 counts as a first one, so the stacks of the first amount - 1 rows of a sequence that
+  Row 0 counts as a first one, so the stacks of the first count - 1 rows of a sequence that
   begins inside of an episode are not what the policy saw there.
 
     is_first:  1    0    0    1    0
@@ -19,7 +19,7 @@ def stack_frames(images: tf.Tensor, is_first: tf.Tensor, amount: int) -> tf.Tens
   now = tf.tile(tf.range(length)[None], [rows, 1])
   begins = tf.logical_or(is_first, now == 0)
   index, stack = now, [images]
-  for _ in range(amount - 1):
+  for _ in range(count - 1):
     # What was k - 1 frames back a row earlier is k frames back now.
     index = tf.where(begins, now, tf.roll(index, 1, 1))
     stack.insert(0, tf.gather(images, index, batch_dims=1))
@@ -27,19 +27,19 @@ def stack_frames(images: tf.Tensor, is_first: tf.Tensor, amount: int) -> tf.Tens
 
 
 def push_frame(
-  stack: tf.Tensor | None, frame: tf.Tensor, is_first: tf.Tensor, amount: int
+  stack: tf.Tensor | None, frame: tf.Tensor, is_first: tf.Tensor, count: int
 ) -> tf.Tensor:
-  """The stack [B, ..., C * amount] after one more frame [B, ..., C], for acting."""
-  fresh = tf.concat([frame] * amount, -1)
+  """The stack [B, ..., C * count] after one more frame [B, ..., C], for acting."""
+  fresh = tf.concat([frame] * count, -1)
   if stack is None:
     return fresh
   moved = tf.concat([stack[..., frame.shape[-1] :], frame], -1)
   return tf.where(tf.reshape(is_first, [-1] + [1] * (len(frame.shape) - 1)), fresh, moved)
 
 
-def draw_offsets(seeds: Seeds, amount: int, pad: int) -> tf.Tensor:
+def draw_offsets(seeds: Seeds, count: int, pad: int) -> tf.Tensor:
   """Where random crops begin in padded images, uniform in 0 to 2 * pad on both axes."""
-  return tf.random.stateless_uniform([amount, 2], seeds(), 0, 2 * pad + 1, tf.int32)
+  return tf.random.stateless_uniform([count, 2], seeds(), 0, 2 * pad + 1, tf.int32)
 
 
 def crop(images: tf.Tensor, offsets: tf.Tensor, pad: int) -> tf.Tensor:

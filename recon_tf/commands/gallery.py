@@ -5,18 +5,18 @@ import pathlib
 import re
 
 from recon_tf.card import score_text
-from recon_tf.common.errors import UserError
 from recon_tf.common.folders import read_json
+from recon_tf.common.marks import marks, replace_between
 from recon_tf.gallery import gallery
 
-BEGIN, END = '<!-- gallery -->', '<!-- end of gallery -->'
+MARK = 'gallery'
 FRAMES = 40  # in a thumbnail
 WIDTH = 128
 
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
-  what = f'plays every policy and puts a table with thumbnails between {BEGIN} and {END} here'
+  what = f'plays every policy and puts a table between {" and ".join(marks(MARK))} of this page'
   parser.add_argument('--write', default='', metavar='PAGE', help=what)
   args = parser.parse_args()
   cards = {name: read_json(path / 'policy.json') for name, path in gallery().items()}
@@ -33,16 +33,10 @@ def main() -> None:
 
 def write_table(page: pathlib.Path, cards: dict[str, dict]) -> None:
   """Replaces what stands between the marks of a page; thumbnails go into gallery/ beside it."""
-  try:
-    text = page.read_text()
-  except OSError as error:
-    raise UserError(f"--write: cannot read '{page}': {error.strerror}.") from error
-  if BEGIN not in text or END not in text:
-    raise UserError(f"--write: '{page}' has no lines {BEGIN} and {END} to put the table between.")
-  head, foot = text.split(BEGIN)[0], text.split(END)[1]
+  replace_between(page, MARK, '')  # a page without marks is refused before anything is played
   rows = [table_row(name, card, page.parent) for name, card in cards.items()]
   table = ['| | policy | method | score |', '| --- | --- | --- | --- |', *rows]
-  page.write_text('\n'.join([head + BEGIN, *table, END + foot]))
+  replace_between(page, MARK, '\n'.join(table))
 
 
 def table_row(name: str, card: dict, folder: pathlib.Path) -> str:

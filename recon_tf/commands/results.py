@@ -4,8 +4,9 @@ import pathlib
 
 from recon_tf import common
 from recon_tf.analysis.archive import CLIPS, archive_runs
-from recon_tf.analysis.report.results import write_results
-from recon_tf.analysis.runs import find_runs
+from recon_tf.analysis.report.overview import write_overview
+from recon_tf.analysis.report.results import summary, write_results
+from recon_tf.analysis.runs import find_runs, group_runs
 from recon_tf.common.arguments import Parser
 
 
@@ -23,6 +24,10 @@ def main() -> None:
       archive_runs(find_runs(logdir), logdir, out, args.clips)
     runs = find_runs(out)
     path = write_results(runs, out)
+    page = out.parent / 'README.md'
+    written = write_overview(page, summary(group_runs(runs)))
   except OSError as error:
     raise common.UserError(f"Cannot write '{args.out}': {error.strerror}; set --out.") from error
   print(f'{len(runs)} runs: {path}')
+  if written:
+    print(f'{page}: its table of results is written anew.')

@@ -110,7 +110,7 @@ def config_file() -> pathlib.Path:
 
 
 def default_config() -> Config:
-  """The `defaults` of configs.yaml, with the limits that stand behind them."""
+  """The `defaults` of configs.yaml, with the limits in their comments."""
   return Config(_presets_of(config_file())['defaults']).limited(documented().limits)
 
 
@@ -251,7 +251,7 @@ def convert(key: str, value: Any, like: Any) -> Any:
 
 
 def show(value: Any) -> str:
-  """A value as it may be typed behind its flag."""
+  """A value as it may be typed after its flag."""
   if isinstance(value, tuple):
     return f'[{", ".join(str(v) for v in value)}]'
   if isinstance(value, float) and abs(value) >= 1e5:

@@ -32,8 +32,8 @@ class Counter:
   def __repr__(self) -> str:
     return f'Counter({self.value})'
 
-  def increment(self, amount: int = 1) -> None:
-    self.value += amount
+  def increment(self, count: int = 1) -> None:
+    self.value += count
 
   def reset(self, value: int = 0) -> None:
     """Sets the value, for example to that of a checkpoint."""

@@ -66,7 +66,7 @@ class Flags:
 
 
 def parse_value(key: str, texts: Sequence[str], like: Any) -> Any:
-  """What was typed behind a flag, in the type of `like`."""
+  """What was typed after a flag, in the type of `like`."""
   if isinstance(like, tuple):
     if not texts:
       raise UserError(f"Flag '--{key}' needs a value, such as [] for an empty list.")

@@ -1,4 +1,4 @@
-"""What configs.yaml says about its keys in the comments behind them: meaning and allowed values.
+"""What configs.yaml says about its keys in the comments after them: meaning and allowed values.
 
 A comment may begin with what is allowed:  `[1, inf)` a range, `{a, b}` choices, `<name>` a text
 that can name a folder, `<regex>` a regular expression. Of a list, `x 2` or `x 1+` after it gives

@@ -113,7 +113,7 @@ class Renderer:
 def close_at_exit(renderer) -> None:
   """Closes it at exit before MuJoCo ends the display; call it once there is a GL context."""
   _open.add(renderer)
-  # Handlers run in reverse order, so this one must stay behind MuJoCo's.
+  # Handlers run in reverse order, so this one must stay after MuJoCo's.
   atexit.unregister(_close_all)
   atexit.register(_close_all)
 

@@ -13,7 +13,7 @@ def count_pieces(columns: int, rows: int, limit: int) -> int:
   """The fewest equal pieces of so many columns, each of rows, with at most limit rows; 0: one."""
   if not limit:
     return 1
-  fits = lambda amount: columns % amount == 0 and columns // amount * rows <= limit
+  fits = lambda count: columns % count == 0 and columns // count * rows <= limit
   return next((n for n in range(1, columns + 1) if fits(n)), columns)
 
 
@@ -43,14 +43,14 @@ def gpu_memory() -> int:
   return min(x.memory_limit for x in device_lib.list_local_devices() if x.device_type == 'GPU')
 
 
-def outputs_in_pieces(fn: Callable, amount: int, params: list[tf.Variable], x) -> tf.Tensor:
+def outputs_in_pieces(fn: Callable, count: int, params: list[tf.Variable], x) -> tf.Tensor:
   """fn of data, a nest of [rows, ...], with gradients for the params.
 
   The backward pass runs fn once more on a piece, so that no activations are kept until then.
   """
-  if amount == 1:
+  if count == 1:
     return fn(x)
-  split = lambda t: tf.reshape(t, [amount, t.shape[0] // amount, *t.shape[1:]])
+  split = lambda t: tf.reshape(t, [count, t.shape[0] // count, *t.shape[1:]])
   parts = tf.nest.map_structure(split, x)
 
   def add(sums, inputs):
@@ -68,18 +68,18 @@ def outputs_in_pieces(fn: Callable, amount: int, params: list[tf.Variable], x) -
   return tf.reshape(y, [y.shape[0] * y.shape[1], *y.shape[2:]])
 
 
-def loss_in_pieces(fn: Callable, amount: int, params: list[tf.Variable], x, rest):
+def loss_in_pieces(fn: Callable, count: int, params: list[tf.Variable], x, rest):
   """fn(x, rest) → (loss, means, rows), with gradients of the loss for x and the params.
 
   Cuts the second axis of [time, columns, ...]. The gradient of a piece is found right after its
   loss, on the way forward, so the activations of only one piece exist at once and none is
   computed twice. The loss and the means, which are scalars, have to be averages over columns.
   """
-  if amount == 1:
+  if count == 1:
     return fn(x, rest)
 
   def piece(i):
-    part, others = tf.nest.map_structure(lambda t: cut(t, i, amount), (x, rest))
+    part, others = tf.nest.map_structure(lambda t: cut(t, i, count), (x, rest))
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch([part, params])
       loss, means, rows = fn(part, others)
@@ -88,19 +88,19 @@ def loss_in_pieces(fn: Callable, amount: int, params: list[tf.Variable], x, rest
 
   def body(i, sums, arrays):
     new, rows = piece(i)
-    sums = tf.nest.map_structure(lambda a, b: a + b / amount, sums, new)
+    sums = tf.nest.map_structure(lambda a, b: a + b / count, sums, new)
     return i + 1, sums, tf.nest.map_structure(lambda a, t: a.write(i, t), arrays, rows)
 
   # A loop has to know what it carries; this graph is only looked at.
   like = function(piece).get_concrete_function(tf.TensorSpec([], tf.int32)).structured_outputs
   sums = tf.nest.map_structure(lambda t: tf.zeros(t.shape, t.dtype), like[0])
-  array = lambda t: tf.TensorArray(t.dtype, amount, element_shape=t.shape)
+  array = lambda t: tf.TensorArray(t.dtype, count, element_shape=t.shape)
   start = (0, sums, tf.nest.map_structure(array, like[1]))
-  options = {'parallel_iterations': 1, 'maximum_iterations': amount}
-  _, sums, arrays = tf.while_loop(lambda i, *_: i < amount, body, start, **options)
+  options = {'parallel_iterations': 1, 'maximum_iterations': count}
+  _, sums, arrays = tf.while_loop(lambda i, *_: i < count, body, start, **options)
   loss, means, of_params = sums
   rows, of_x = tf.nest.map_structure(lambda a: joined(a.stack()), arrays)
-  known = [*(g / amount for g in tf.nest.flatten(of_x)), *of_params]
+  known = [*(g / count for g in tf.nest.flatten(of_x)), *of_params]
   sources = [*tf.nest.flatten(x), *(tf.convert_to_tensor(p) for p in params)]
   loss = with_gradients(loss, sources, lambda upstream: [upstream * g for g in known])
   return loss, *tf.nest.map_structure(tf.stop_gradient, (means, rows))
@@ -116,9 +116,9 @@ def with_gradients(y: tf.Tensor, sources: list[tf.Tensor], grads: Callable) -> t
   return run(y, *sources)
 
 
-def cut(x: tf.Tensor, i: tf.Tensor, amount: int) -> tf.Tensor:
+def cut(x: tf.Tensor, i: tf.Tensor, count: int) -> tf.Tensor:
   """Piece i of the second axis."""
-  width = x.shape[1] // amount
+  width = x.shape[1] // count
   return tf.slice(x, [0, i * width, *[0] * (len(x.shape) - 2)], [x.shape[0], width, *x.shape[2:]])
 
 

@@ -67,9 +67,9 @@ class Seeds:
     index = tf.random.stateless_uniform(shape, self(), maxval=depth, dtype=tf.int32)
     return tf.one_hot(index, depth)
 
-  def choice(self, total: int, amount: int) -> tf.Tensor:
+  def choice(self, total: int, count: int) -> tf.Tensor:
     """Different indices below total, in random order."""
-    return tf.argsort(self.uniform([total]))[:amount]
+    return tf.argsort(self.uniform([total]))[:count]
 
 
 def scan(fn: Callable, start, inputs, unroll: bool):

@@ -21,15 +21,15 @@ def firsts(rows, length, seed):
   return is_first
 
 
-@pytest.mark.parametrize('amount', [1, 2, 3, 5])
-def test_stacks_equal_a_loop_and_never_cross_episodes(amount):
-  images, is_first = numbered(6, 12), firsts(6, 12, amount)
-  stacks = frames.stack_frames(tf.constant(images), tf.constant(is_first), amount).numpy()
-  assert stacks.shape == (6, 12, 3, 3, 2 * amount)
+@pytest.mark.parametrize('count', [1, 2, 3, 5])
+def test_stacks_equal_a_loop_and_never_cross_episodes(count):
+  images, is_first = numbered(6, 12), firsts(6, 12, count)
+  stacks = frames.stack_frames(tf.constant(images), tf.constant(is_first), count).numpy()
+  assert stacks.shape == (6, 12, 3, 3, 2 * count)
   for row in range(6):
     for step in range(12):
       start = max(i for i in range(step + 1) if is_first[row, i])
-      sources = [max(step - back, start) for back in reversed(range(amount))]
+      sources = [max(step - back, start) for back in reversed(range(count))]
       expected = np.concatenate([images[row, i] for i in sources], -1)
       np.testing.assert_array_equal(stacks[row, step], expected)
 

@@ -201,10 +201,10 @@ def test_xla_gives_the_numbers_of_eager_mode():
 # Acting
 
 
-def observation(image=False, amount=2, seed=0, first=False):
+def observation(image=False, count=2, seed=0, first=False):
   data = iq.batches(seed, image=image)[0]
   keys = ('image',) if image else ('position', 'velocity')
-  return {**{k: data[k][:amount, 0] for k in keys}, 'is_first': np.full(amount, first)}
+  return {**{k: data[k][:count, 0] for k in keys}, 'is_first': np.full(count, first)}
 
 
 @pytest.mark.parametrize('image', [False, True])

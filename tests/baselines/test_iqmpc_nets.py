@@ -105,11 +105,11 @@ def test_released_log_probability_scales_the_gaussian_part():
 # The planner's score
 
 
-def score_inputs(agent, amount=2, some=5):
+def score_inputs(agent, count=2, some=5):
   settings, rng = agent._settings, np.random.default_rng(2)
-  latent = iq.softmax8(rng.normal(size=(amount, settings.latent)))
-  actions = rng.uniform(-1, 1, (amount, some, settings.horizon, 2))
-  noise = rng.normal(size=(settings.horizon, amount, some, 2))
+  latent = iq.softmax8(rng.normal(size=(count, settings.latent)))
+  actions = rng.uniform(-1, 1, (count, some, settings.horizon, 2))
+  noise = rng.normal(size=(settings.horizon, count, some, 2))
   return latent, actions, noise
 
 

@@ -21,13 +21,13 @@ def seeds(number=0):
   return tfutils.Seeds(tf.constant([number, 7]))
 
 
-def run(score, options, amount=1, action=2, mean=None, proposals=None):
+def run(score, options, count=1, action=2, mean=None, proposals=None):
   """A plan with a score of actions alone, [batch, all, horizon, action] to [batch, all]."""
-  shape = [amount, options.horizon, action]
+  shape = [count, options.horizon, action]
   mean = tf.zeros(shape) if mean is None else mean
-  noise = planner.draw(seeds(), amount, action, options, options.iterations)
+  noise = planner.draw(seeds(), count, action, options, options.iterations)
   if proposals is None:
-    proposals = tf.zeros([amount, options.policy_samples, *shape[1:]])
+    proposals = tf.zeros([count, options.policy_samples, *shape[1:]])
   extra = tf.zeros([options.iterations])
   return planner.plan(lambda x, _: score(x), mean, proposals, noise['samples'], extra, options)
 
@@ -125,7 +125,7 @@ def test_a_good_proposal_wins_at_once():
 def test_environments_do_not_mix():
   """Each one's plan is for its own goal."""
   goals = tf.constant([0.5, -0.5])[:, None, None, None]
-  found = run(lambda x: -5 * tf.reduce_sum((x - goals) ** 2, [2, 3]), settings(), amount=2)
+  found = run(lambda x: -5 * tf.reduce_sum((x - goals) ** 2, [2, 3]), settings(), count=2)
   np.testing.assert_allclose(found['mean'][0], np.full((3, 2), 0.5), atol=0.1)
   np.testing.assert_allclose(found['mean'][1], np.full((3, 2), -0.5), atol=0.1)
 

@@ -1,4 +1,4 @@
-"""Limits and help texts behind the keys of configs.yaml, and what they refuse."""
+"""Limits and help texts after the keys of configs.yaml, and what they refuse."""
 
 import pathlib
 
@@ -138,8 +138,8 @@ cpu:
 gpu: {seed: 2}
 """)
   comments, lines = comments_by_line(tree), dict(key_lines(tree))
-  behind = {key: comments[line] for key, line in lines.items() if line in comments}
-  assert behind == {
+  after = {key: comments[line] for key, line in lines.items() if line in comments}
+  assert after == {
     'defaults.seed': 'the seed', 'defaults.name': 'the name', 'defaults.net': 'the net',
     'defaults.net.size': 'the net', 'defaults.group': 'of keys',
   }  # fmt: skip

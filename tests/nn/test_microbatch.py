@@ -10,11 +10,11 @@ from recon_tf.nn import microbatch, nets, tfutils
 
 
 @pytest.mark.parametrize(
-  ('columns', 'rows', 'limit', 'amount'),
+  ('columns', 'rows', 'limit', 'count'),
   [(50, 64, 0, 1), (50, 64, 3200, 1), (50, 64, 3199, 2), (1600, 15, 3000, 8), (7, 9, 8, 7)],
 )
-def test_pieces_are_few_and_equal(columns, rows, limit, amount):
-  assert microbatch.count_pieces(columns, rows, limit) == amount
+def test_pieces_are_few_and_equal(columns, rows, limit, count):
+  assert microbatch.count_pieces(columns, rows, limit) == count
 
 
 @pytest.mark.parametrize('jit', [None, False, True], ids=['eager', 'graph', 'xla'])
@@ -28,11 +28,11 @@ def test_pieces_change_neither_results_nor_gradients(jit):
     y = nets_[1](tf.concat([nets_[0](x['a']), rest['b'][..., :1]], -1))
     return tf.reduce_mean(y**2), {'mean': tf.reduce_mean(y)}, {'y': y, 'ends': y[:1, :, 0]}
 
-  def run(amount):
+  def run(count):
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch([x, params])
       value, means, rows = microbatch.loss_in_pieces(
-        loss, amount, params, {'a': 2 * x}, {'b': other}
+        loss, count, params, {'a': 2 * x}, {'b': other}
       )
       total = 3 * value + tf.reduce_sum(params[0])  # a part of a larger loss
     return value, means, rows, tape.gradient(total, [x, *params])
@@ -40,8 +40,8 @@ def test_pieces_change_neither_results_nor_gradients(jit):
   wrapped = run if jit is None else lambda n: tfutils.function(lambda: run(n), jit)()
   whole = tf.nest.flatten(wrapped(1))
   assert all(np.abs(v).max() > 1e-3 for v in whole)
-  for amount in (2, 6):
-    for a, b in zip(whole, tf.nest.flatten(wrapped(amount)), strict=True):
+  for count in (2, 6):
+    for a, b in zip(whole, tf.nest.flatten(wrapped(count)), strict=True):
       np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
@@ -51,9 +51,9 @@ def test_outputs_in_pieces_are_the_same(jit):
   net = nets.MLP(rng, 3, [5], 'elu', 2)
   x, weight = (tf.constant(rng.normal(size=(6, 4, n)).astype(np.float32)) for n in (3, 2))
 
-  def run(amount):
+  def run(count):
     with tf.GradientTape() as tape:
-      y = microbatch.outputs_in_pieces(lambda x: net(x['a']), amount, net.variables, {'a': x})
+      y = microbatch.outputs_in_pieces(lambda x: net(x['a']), count, net.variables, {'a': x})
       total = tf.reduce_sum(y * weight)
     return y, tape.gradient(total, net.variables)
 

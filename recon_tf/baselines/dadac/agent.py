@@ -53,14 +53,14 @@ class FeatureDiscriminator(Discriminator):
 
   def _slope_penalty(self, pairs, valids, mix: tf.Tensor) -> tf.Tensor:
     """Squared distance to 1 of the slope of D between valid pairs; the projection is constant."""
-    amount = min(x.shape[0] for x in valids)
-    first, second = (tf.stop_gradient(tf.concat(x, -1)[:amount]) for x in pairs)
-    between = mix[:amount] * first + (1 - mix[:amount]) * second
+    count = min(x.shape[0] for x in valids)
+    first, second = (tf.stop_gradient(tf.concat(x, -1)[:count]) for x in pairs)
+    between = mix[:count] * first + (1 - mix[:count]) * second
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch(between)
       logit = self.mlp(between)
     slope = tf.sqrt(tf.reduce_sum(tape.gradient(logit, between) ** 2, -1) + 1e-12)
-    return masked_mean((slope - 1) ** 2, valids[0][:amount] * valids[1][:amount])
+    return masked_mean((slope - 1) ** 2, valids[0][:count] * valids[1][:count])
 
 
 class DADAC(Stored):
@@ -146,8 +146,8 @@ class DADAC(Stored):
     return self._act[how]
 
   def _policy(self, obs, state, seed, how: str):
-    amount = self._settings.stack
-    push = lambda k: push_frame(state and state[k], obs[k], obs['is_first'], amount)
+    count = self._settings.stack
+    push = lambda k: push_frame(state and state[k], obs[k], obs['is_first'], count)
     state = {k: push(k) for k in self.encoder.images}
     features = self.encoder({**obs, **state})
     seeds, shape = tfutils.Seeds(seed), [features.shape[0], self._action]
@@ -223,23 +223,23 @@ class DADAC(Stored):
     """Returns also what the actor's update needs: the first crops and noise."""
     seeds, augmented = tfutils.Seeds(seed), self._settings.disc_aug
     policy, expert = self._transitions(data), self._transitions(expert)
-    amount = policy['valid'].shape[0]
+    count = policy['valid'].shape[0]
     crops, following = (self._crop_twice(policy[k], seeds) for k in ('obs', 'next'))
-    first = {k: v[:amount] for k, v in crops.items()}
+    first = {k: v[:count] for k, v in crops.items()}
     policy.update(crops=crops, next=following, obs=first if augmented else policy['obs'])
     expert['obs'] = self._crop(expert['obs'], seeds) if augmented else expert['obs']
     normal = lambda rows: seeds.normal([rows, self._action])
-    noise = {'next': normal(2 * amount), 'mix': seeds.uniform([amount, 1])}
-    return first, normal(amount), self._critic_step(policy, expert, noise)
+    noise = {'next': normal(2 * count), 'mix': seeds.uniform([count, 1])}
+    return first, normal(count), self._critic_step(policy, expert, noise)
 
   def _update_critics(self, policy, expert, noise):
     """The discriminator first; its reward teaches the critics, and they the encoder."""
-    sources, amount = (expert, policy), policy['valid'].shape[0]
+    sources, count = (expert, policy), policy['valid'].shape[0]
     with tf.GradientTape(watch_accessed_variables=False) as tape:
       tape.watch(self._online)
       features = self.encoder(policy['crops'])
       with tape.stop_recording():
-        shown = features[:amount] if self._settings.disc_aug else self.encoder(policy['obs'])
+        shown = features[:count] if self._settings.disc_aug else self.encoder(policy['obs'])
         known = self.encoder(expert['obs'])
         inputs = [x['obs'] for x in sources] if self.disc.encoder else (known, shown)
         pairs = [(x, y['action'], y['valid']) for x, y in zip(inputs, sources, strict=True)]

@@ -76,55 +76,55 @@ class IQMPC(Stored):
     Modes: train (planned, with noise), eval (planned) and random; there is no explorer, so
     explore and a mask of environments act as train does.
     """
-    amount, named = len(obs['is_first']), isinstance(mode, str)
-    mask = np.full(amount, mode == 'explore') if named else np.asarray(mode)
+    count, named = len(obs['is_first']), isinstance(mode, str)
+    mask = np.full(count, mode == 'explore') if named else np.asarray(mode)
     how = mode if named and mode == 'random' else 'train'
     if named and mode == 'eval' and self._config.eval_mode == 'mode':
       how = self._settings.eval_action
     obs = {k: obs[k] for k in (*self.model.keys, 'is_first')}
-    state = self._initial(amount) if state is None else state
+    state = self._initial(count) if state is None else state
     self.acts.assign_add(1)
     seed = np.array([self._config.seed * 2 + 1, int(self.acts.numpy())], np.int32)
     action, state = self._act_step(obs, state, tf.constant(mask), seed, how)
     return {'action': action.numpy(), 'log_explorer': mask.astype(np.float32)}, state
 
-  def _initial(self, amount: int) -> dict[str, tf.Tensor]:
-    state = {'mean': tf.zeros([amount, self._settings.horizon, self._action])}
+  def _initial(self, count: int) -> dict[str, tf.Tensor]:
+    state = {'mean': tf.zeros([count, self._settings.horizon, self._action])}
     if self.model.images:
       shape, *others = self.model.images.values()
       channels = self._settings.stack * sum(x[-1] for x in (shape, *others))
-      state['frames'] = tf.zeros([amount, *shape[:-1], channels], tf.uint8)
+      state['frames'] = tf.zeros([count, *shape[:-1], channels], tf.uint8)
     return state
 
   def _policy(self, obs, state, mask, seed, how: str):
     """Action and next state; `how` is random, train or the planner's choice in evaluations."""
     settings, seeds, first = self._settings, tfutils.Seeds(seed), obs['is_first']
-    amount, inputs, frames = first.shape[0], self._join(obs), {}
+    count, inputs, frames = first.shape[0], self._join(obs), {}
     if self.model.images:
       inputs = push_frame(state['frames'], inputs, first, settings.stack)
       frames = {'frames': inputs}
-    random = 2 * seeds.uniform([amount, self._action]) - 1
+    random = 2 * seeds.uniform([count, self._action]) - 1
     if how == 'random':
       return random, {**frames, 'mean': tf.zeros_like(state['mean'])}
     offsets = None
     if settings.aug_at_eval:
-      offsets = draw_offsets(seeds, amount, settings.shift)
+      offsets = draw_offsets(seeds, count, settings.shift)
     latent = self.model.encode(inputs, offsets)
     mean = planner.warm_start(state['mean'], first)
-    action, mean = self._plan_step(latent, mean, self._draw_plan(amount, seeds), how)
+    action, mean = self._plan_step(latent, mean, self._draw_plan(count, seeds), how)
     if self._config.windows.collector == 'random':
       action = tf.where(mask[:, None], random, action)
     return action, {**frames, 'mean': mean}
 
-  def _draw_plan(self, amount: int, seeds: tfutils.Seeds) -> dict:
+  def _draw_plan(self, count: int, seeds: tfutils.Seeds) -> dict:
     settings, times = self._settings, self._iterations
     sizes = [settings.horizon, self._action]
     released = settings.plan_score == 'released'
     draws = 2 * settings.horizon + 2 if released else settings.horizon - 1
     return {
-      **planner.draw(seeds, amount, self._action, settings, times),
-      'policy': seeds.normal([amount, settings.policy_samples, *sizes]),
-      'value': seeds.normal([times, draws, amount, settings.samples, sizes[1]]),
+      **planner.draw(seeds, count, self._action, settings, times),
+      'policy': seeds.normal([count, settings.policy_samples, *sizes]),
+      'value': seeds.normal([times, draws, count, settings.samples, sizes[1]]),
       'pick': draw_pick(seeds, times, settings.heads),
     }
 
@@ -205,7 +205,7 @@ class IQMPC(Stored):
     settings = self._settings
     steps, rows = batch['valid'].shape
     valued = rows - behavior if settings.value_term == 'v0' else steps * rows
-    normal = lambda amount: seeds.normal([amount, self._action])
+    normal = lambda count: seeds.normal([count, self._action])
     pick = lambda: draw_pick(seeds, 1, settings.heads)[0]
     drop = lambda *shape: seeds.uniform([*shape, settings.units]) if settings.dropout else None
     return {

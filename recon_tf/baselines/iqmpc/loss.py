@@ -66,9 +66,9 @@ def value_term(model, settings, latents, target, valid, expert, noise, behavior:
 
 def gradient_penalty(model: LatentModel, latents, action, valid, noise, behavior: int) -> tf.Tensor:
   """Squared distance to 1 of Q's input gradient between the expert and the behaviour, [H]."""
-  amount = noise['mix'].shape[1]
+  count = noise['mix'].shape[1]
   pairs = tf.stop_gradient(tf.concat([latents, action], -1))
-  pick = lambda x: (x[:, behavior : behavior + amount], x[:, :amount])
+  pick = lambda x: (x[:, behavior : behavior + count], x[:, :count])
   (expert, other), (valid_expert, valid_other) = pick(pairs), pick(valid)
   mixed = flat(noise['mix'] * expert + (1 - noise['mix']) * other)
   weights = model.heads.weights(noise['pick'])

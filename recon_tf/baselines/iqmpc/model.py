@@ -68,13 +68,13 @@ class LatentModel(tfutils.Module):
 
   def propose(self, latent: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
     """Rolls out the policy, [batch, latent] with noise [batch, some, horizon, action]."""
-    amount, some, horizon, _ = noise.shape
+    count, some, horizon, _ = noise.shape
     latent = spread(latent, some)
     actions = []
     for step in range(horizon):
       action, _ = self.prior.sample(latent, flat(noise[:, :, step]))
       latent = self.dynamics(latent, action) if step + 1 < horizon else latent
-      actions.append(tf.reshape(action, [amount, some, -1]))
+      actions.append(tf.reshape(action, [count, some, -1]))
     return tf.stack(actions, 2)
 
   def score(self, latent: tf.Tensor, actions: tf.Tensor, noise: tf.Tensor, pick) -> tf.Tensor:
@@ -88,7 +88,7 @@ class LatentModel(tfutils.Module):
     so the last latent is never needed, and Q and V of a latent share a product. Noise is for V,
     [horizon - 1, batch, all, action].
     """
-    amount, some, horizon, _ = actions.shape
+    count, some, horizon, _ = actions.shape
     weights, entropy = self.heads.weights(pick), self._settings.entropy
     q = lambda part, action: tf.reduce_min(self.heads.finish(weights, part, action), 0)
     # All sequences begin in one latent, whose products are made once.
@@ -104,7 +104,7 @@ class LatentModel(tfutils.Module):
       advantage = q(part, flat(actions[:, :, step])) - q(part, action) + entropy * logprob
       total += self.gamma**step * advantage
       moving = self.dynamics.part(latent) if step + 1 < horizon else None
-    return tf.reshape(total, [amount, some])
+    return tf.reshape(total, [count, some])
 
   def released_score(self, latent: tf.Tensor, actions: tf.Tensor, noise, pick) -> tf.Tensor:
     """The score of the released code, which pays for entropy of actions that are not taken:
@@ -115,7 +115,7 @@ class LatentModel(tfutils.Module):
     with b_t, c and d drawn from the policy. Noise is for V, b, c and d,
     [2 * horizon + 2, batch, all, action].
     """
-    amount, some, horizon, _ = actions.shape
+    count, some, horizon, _ = actions.shape
     weights, entropy = self.heads.weights(pick), self._settings.entropy
     draws = iter([flat(x) for x in tf.unstack(noise)])
     logprob = lambda latent: self.prior.sample(latent, next(draws))[1]
@@ -129,7 +129,7 @@ class LatentModel(tfutils.Module):
       total += self.gamma**step * (q - self.gamma * later - spent)
     last, _ = self.prior.sample(latent, next(draws))
     end = tf.reduce_mean(self.heads(weights, latent, last), 0) - entropy * logprob(latent)
-    return tf.reshape(total + self.gamma**horizon * end, [amount, some])
+    return tf.reshape(total + self.gamma**horizon * end, [count, some])
 
   def follow(self, fraction: float) -> None:
     """Moves the target heads towards the online ones."""

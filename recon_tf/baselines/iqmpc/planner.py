@@ -13,14 +13,14 @@ def warm_start(mean: tf.Tensor, is_first: tf.Tensor) -> tf.Tensor:
   return tf.where(is_first[:, None, None], tf.zeros_like(moved), moved)
 
 
-def draw(seeds: Seeds, amount: int, action: int, settings, iterations: int) -> dict:
-  """Noise of one plan for each of `amount` environments; settings are those of the config."""
+def draw(seeds: Seeds, count: int, action: int, settings, iterations: int) -> dict:
+  """Noise of one plan for each of `count` environments; settings are those of the config."""
   rest = settings.samples - settings.policy_samples
-  uniform = tf.maximum(seeds.uniform([amount, settings.elites]), 1e-20)
+  uniform = tf.maximum(seeds.uniform([count, settings.elites]), 1e-20)
   return {
-    'samples': seeds.normal([iterations, amount, rest, settings.horizon, action]),
+    'samples': seeds.normal([iterations, count, rest, settings.horizon, action]),
     'gumbel': -tf.math.log(-tf.math.log(uniform)),
-    'explore': seeds.normal([amount, action]),
+    'explore': seeds.normal([count, action]),
   }
 
 
@@ -33,7 +33,7 @@ def plan(
   settings,
   unroll: bool = False,
 ) -> dict[str, tf.Tensor]:
-  """Improves a plan as often as there are samples [iterations, batch, amount, horizon, action].
+  """Improves a plan as often as there are samples [iterations, batch, count, horizon, action].
 
   score(actions, extra of the iteration) rates [batch, all, horizon, action] as [batch, all]; the
   proposals [batch, some, horizon, action] take part in every iteration. Returns mean and std
@@ -48,12 +48,12 @@ def plan(
     values = tf.where(tf.math.is_nan(values), tf.zeros_like(values), values)
     return fit(actions, values, settings)
 
-  amount, horizon, action = mean.shape
+  count, horizon, action = mean.shape
   start = {
     'mean': mean,
     'std': tf.fill(mean.shape, tf.constant(settings.max_std, tf.float32)),
-    'elites': tf.zeros([amount, settings.elites, horizon, action]),
-    'weights': tf.zeros([amount, settings.elites]),
+    'elites': tf.zeros([count, settings.elites, horizon, action]),
+    'weights': tf.zeros([count, settings.elites]),
   }
   states = scan(improve, start, (samples, extra), unroll)
   return {k: v[-1] for k, v in states.items()}
