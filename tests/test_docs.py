@@ -24,7 +24,7 @@ RUNS = {
   'recon-tf demos --task maze_umaze --episodes 10 --outdir my_demos --preview': '--episodes 1',
   'recon-tf demos --check my_demos': '',
   'recon-tf train --configs maze clear_maze cpu state --task maze_umaze': (
-    '--env.length 60 --env.maze.repeat 8 --prefill 60 --steps 120 --eval_every 60 --keep_every 60'
+    '--env.length 60 --env.maze.repeat 8 --prefill 60 --steps 120 --train_every 30 --keep_every 60'
   ),
   f'recon-tf evaluate {RUN} --recovery': '--episodes 1 --workers 2',
   f'recon-tf diagnose {RUN} --what gap': '',
