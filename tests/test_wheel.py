@@ -21,7 +21,8 @@ print([float(x) for x in policy.act([0.5, -0.5, 0, 0])])
 ACT = """
 import importlib.util
 import tensorflow as tf
-assert importlib.util.find_spec('recon_tf') is None
+found = importlib.util.find_spec('recon_tf')
+assert found is None or found.origin is None, found  # an editable install leaves an empty folder
 model = tf.saved_model.load('exported/saved_model')
 act, memory = model.signatures['act'], model.signatures['initial'](tf.constant(1))
 result = act(**memory, vector=tf.constant([[0.5, -0.5, 0, 0]]))

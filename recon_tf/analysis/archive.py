@@ -87,7 +87,7 @@ def make_entry(run: Run, variant: str) -> dict:
   files = {x.relative_to(run.path).as_posix(): try_json(x) for x in names}
   return {
     'path': '/'.join(run.path.resolve().parts[-3:]),
-    'config': {k: v for k, v in run.config.flat.items() if k != 'logdir'},
+    'config': _placeless(run.config.flat),
     'command': train_command(run, f'runs/{variant}'),
     'starts': run.starts(),
     'demo_success': regions.demo_success(run),
@@ -95,6 +95,12 @@ def make_entry(run: Run, variant: str) -> dict:
     'files': {k: _short(v) for k, v in files.items() if v},
     'metrics': _thinned(read_lines(run.path / 'metrics.jsonl', {'step': int})),
   }
+
+
+def _placeless(config: dict) -> dict:
+  """Without the paths of one machine."""
+  demos = f'demos/{pathlib.Path(config["demos"]).name}' if config['demos'] else ''
+  return {**{k: v for k, v in config.items() if k != 'logdir'}, 'demos': demos}
 
 
 def make_arrays(run: Run) -> dict[str, np.ndarray]:

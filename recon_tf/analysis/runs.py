@@ -204,10 +204,6 @@ class Group:
   def name(self) -> str:
     return f'{self.setting} · {self.method}'
 
-  @property
-  def seeds(self) -> list[int]:
-    return [x.seed for x in self.runs]
-
   def measured(self, part: str) -> list[dict]:
     """What its runs have of one of FILES."""
     return [x for x in (run.read(FILES[part]) for run in self.runs) if x]

@@ -31,6 +31,7 @@ def connected(settings: Settings, logdir: pathlib.Path) -> Iterator[None]:
 
 def import_ray():
   os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
+  os.environ.setdefault('RAY_raylet_start_wait_time_s', '180')  # a busy machine takes its time
   os.environ.setdefault('RAY_worker_niceness', '0')  # Ray's 15 would let all else go first
   try:
     import ray
@@ -45,7 +46,11 @@ def connect(ray, settings: Settings) -> None:
   quiet = {'log_to_driver': False, 'logging_level': 'error', 'include_dashboard': False}
   if not settings.address:
     # Jobs hand over a few words each; files are their results.
-    ray.init(num_cpus=settings.local_cpus, object_store_memory=100 * 2**20, **quiet)
+    try:
+      ray.init(num_cpus=settings.local_cpus, object_store_memory=100 * 2**20, **quiet)
+    except Exception as error:  # Ray raises nothing more exact
+      text = str(error).strip().splitlines()[0]
+      raise UserError(f'Ray did not start here ({text}); --workers 1 does without it.') from error
     return
   missing = f"--address: there is no Ray cluster at '{settings.address}'; `ray status` there shows"
   missing += ' whether it runs, `ray start --head` starts one.'

@@ -97,6 +97,10 @@ def _serve(channel: socket.socket, memory: int):
     except UserError as error:
       ch.send_message(channel, ch.ERROR, {'user': True, 'message': str(error)})
     except Exception as error:
+      if server is None and isinstance(error, OSError):  # such as a full disk: mazes write a file
+        message = f'Cannot start the environment: {error}; free some space or set TMPDIR.'
+        ch.send_message(channel, ch.ERROR, {'user': True, 'message': message})
+        continue
       traceback.print_exc()
       message = f'{type(error).__name__}: {error}'
       ch.send_message(channel, ch.ERROR, {'user': False, 'message': message})

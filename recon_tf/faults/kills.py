@@ -113,7 +113,7 @@ class Campaign:
       resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     result = run('train', self.flags(logdir), before)
-    problem = '' if result.code == 1 and 'Cannot write' in result.sentence else tail(result)
+    problem = '' if result.code == 1 and 'Cannot ' in result.sentence else tail(result)
     case = f'files of at most {limit} bytes'
     self.table.add('full disk', case, problem or self.resumes(logdir, result))
 

@@ -5,18 +5,22 @@ few steps so that the ball leaves the path. The simulator's states on the way ar
 any policy can be sent off from exactly there. Only tasks that log a planar position have them.
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import io
+import multiprocessing
+from collections.abc import Callable
 
 import numpy as np
 
 from recon_tf import demos, envs, experts
 from recon_tf.analysis.runs import Run
+from recon_tf.common.config import Config
 from recon_tf.common.episodes import Episode, load_folder
 from recon_tf.common.errors import UserError
 from recon_tf.demos.evaluate import expert_rollouts
-from recon_tf.demos.make import attempt_seed
+from recon_tf.demos.make import attempt_seed, rollout
 
 SEED = 77_000  # far from the seeds of demonstrations and evaluations
 STEPS = 30  # random actions of a probe
@@ -35,7 +39,7 @@ def held_out_expert(run: Run, episodes: int = 8) -> list[Episode]:
 def measure_expert(run: Run, episodes: int = 50, kicks: float = 0.0) -> dict:
   """What the task's expert reaches over seeds that made no demonstration, its failures included."""
   config = run.config.update({'eval_kicks': kicks})
-  rolls = expert_rollouts(run.task, episodes, config)
+  rolls = apart(expert_rollouts, run.task, episodes, config)
   returns = [float(x['reward'].sum()) for x in rolls]
   successes = [float(x['log_success'].max()) for x in rolls if 'log_success' in x]
   return {
@@ -52,26 +56,36 @@ def measure_expert(run: Run, episodes: int = 50, kicks: float = 0.0) -> dict:
 def noisy_expert(run: Run, env, sigma: float = 0.5, episodes: int = 4) -> list[Episode]:
   """The expert with Gaussian noise on every action, steering back all the time.
 
-  It looks at a simulator that draws nothing, because TensorFlow and Mesa do not go together; the
-  given environment does the same beside it and is what is recorded.
+  It acts in a simulator of its own; the given environment does the same and is recorded.
   """
-  twin = envs.make(run.task, run.config.update({'env.render': False}))
-  expert, rng = experts.make_expert(run.task, twin), np.random.default_rng(SEED)
+  seeds = range(SEED, SEED + episodes)
+  actions = apart(noisy_actions, run.task, run.config, sigma, list(seeds))
+  return [_repeat(env, seed, own) for seed, own in zip(seeds, actions, strict=True)]
+
+
+def noisy_actions(task: str, config: Config, sigma: float, seeds: list[int]) -> list[np.ndarray]:
+  """What a noisy expert does in an episode of each seed."""
+  env = envs.make(task, config.update({'env.render': False}))
+  expert, rng = experts.make_expert(task, env), np.random.default_rng(SEED)
+  shape = env.act_space['action'].shape
+  noisy = lambda obs: np.clip(expert(obs) + rng.normal(0, sigma, shape), -1, 1).astype(np.float32)
   try:
-    return [_noisy_episode(twin, env, expert, sigma, rng, SEED + i) for i in range(episodes)]
+    return [rollout(env, noisy, seed)['action'][1:] for seed in seeds]
   finally:
-    twin.close()
+    env.close()
 
 
-def _noisy_episode(twin, env, expert, sigma: float, rng, seed: int) -> Episode:
-  obs, seen = twin.reset(seed=seed), env.reset(seed)
-  action = np.zeros(twin.act_space['action'].shape, np.float32)
-  rows = [{**seen, 'action': action}]
-  while not obs['is_last']:
-    action = np.clip(expert(obs) + rng.normal(0, sigma, action.shape), -1, 1).astype(np.float32)
-    obs, seen = twin.step({'action': action}), env.step({'action': action})
-    rows.append({**seen, 'action': action})
+def _repeat(env, seed: int, actions: np.ndarray) -> Episode:
+  rows = [{**env.reset(seed), 'action': np.zeros_like(actions[0])}]
+  rows += [{**env.step({'action': x}), 'action': x} for x in actions]
   return {k: np.stack([x[k] for x in rows]) for k in rows[0]}
+
+
+def apart(function: Callable, *args):
+  """A result from a fresh process: simulators of DMC and TensorFlow crash in one."""
+  context = multiprocessing.get_context('spawn')
+  with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+    return pool.submit(function, *args).result()
 
 
 def load_demonstrations(run: Run) -> list[Episode]:

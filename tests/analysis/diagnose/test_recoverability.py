@@ -12,7 +12,7 @@ from recon_tf.analysis.diagnose import episodes as probes
 from recon_tf.analysis.diagnose import gap, recoverability
 from recon_tf.common import Config, UserError, load_config
 from recon_tf.demos.make import attempt_seed
-from recon_tf.explorer import open_gate, recovery_gate
+from recon_tf.explorer import open_gate, recovery_gate, tail_start
 from tests import agent_fixtures as fixtures
 
 PROTOCOL = pathlib.Path(__file__).parents[1] / 'paper_protocol.yaml'
@@ -41,10 +41,12 @@ def test_gates_of_one_imagination_are_the_explorers(agent, aggregate):
 
 def test_the_tail_of_short_horizons_leaves_out_the_end_state():
   """D is high in the end state alone: a policy that leaves it does not recover."""
-  scores = np.array([[0.9], [0.1], [0.2], [0.3]])
-  found = recoverability.gates(scores, 0.5, load_config().gate.update(tau=1.0), [1, 2, 3])
-  expected = 1 / (1 + np.exp(0.5 - np.array([[0.1], [0.2], [0.3]])))
-  np.testing.assert_allclose(found, expected)
+  scores = [tf.constant([x], tf.float64) for x in (0.9, 0.1, 0.2, 0.3)]
+  settings = load_config().gate.update(tau=1.0)
+  delta = tf.constant(0.5, tf.float64)
+  tail = lambda h: scores[tail_start(h, settings) : h + 1]
+  found = [open_gate(tail(h), delta, settings).numpy() for h in (1, 2, 3)]
+  np.testing.assert_allclose(found, 1 / (1 + np.exp(0.5 - np.array([[0.1], [0.2], [0.3]]))))
 
 
 def test_horizons_are_the_papers():
