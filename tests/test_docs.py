@@ -132,9 +132,9 @@ def test_sizes_are_those_of_the_config():
   page = (ROOT / 'docs' / 'training.md').read_text()
   rows = re.findall(r'^\| `([\w.]+)` ((?:\| [^|]+ ){4})\|', page, re.MULTILINE)
   assert len(rows) > 20
-  for key, cells in rows:
-    wanted = [str(x[key]) for x in configs]
-    assert [x.strip() for x in cells.strip('| ').split('|')] == wanted, (key, wanted)
+  right = {key: f'| {" | ".join(str(x[key]) for x in configs)} ' for key, _ in rows}
+  wrong = [f'`{key}` {right[key]}' for key, cells in rows if cells != right[key]]
+  assert not wrong, 'docs/training.md, rows that have to be:\n' + '\n'.join(wrong)
 
 
 def test_python_blocks_compile():
