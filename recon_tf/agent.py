@@ -262,11 +262,14 @@ class Agent(Stored):
     own = {**noise['main'], 'reward': noise['disc']['main']}
     seq, mets = self.main.train(rssm, start, self._main_reward, cloned, own, replay)
     metrics.update(mets)
+    # Of averages: over pieces of the starts a share could not be averaged.
+    metrics['main/penalty_share'] = mets['main/penalty'] / mets['main/imitation']
     metrics.update(self._train_disc(pairs, seq, noise['disc']))
     if self.explorer:
       own = {**noise['explorer'], 'reward': noise['disc']['explorer']}
       seq, mets = self.explorer.train(rssm, start, self._explorer_reward, cloned, own)
       metrics.update(mets)
+      metrics['explorer/bonus_share'] = mets['explorer/bonus'] / mets['explorer/imitation']
       metrics.update(exploration.gate_metrics(seq['gate'][0]))
     return metrics
 
@@ -302,7 +305,7 @@ class Agent(Stored):
     metrics = {
       'main/uncertainty': tf.reduce_mean(uncertainty),
       'main/imitation': tf.reduce_mean(imitation),
-      'main/penalty_share': tf.reduce_mean(penalty) / tf.reduce_mean(imitation),
+      'main/penalty': tf.reduce_mean(penalty),
     }
     return {'reward': reward}, metrics
 
@@ -318,11 +321,11 @@ class Agent(Stored):
       args = (self.main.policy, end, self.delta, settings)
       gate = exploration.recovery_gate(rssm, self.disc, *args)
     reward = exploration.explorer_reward(imitation, uncertainty, gate, self._config.explorer)
-    bonus = tf.reduce_mean(reward - self._config.explorer.imitation * imitation)
+    bonus = reward - self._config.explorer.imitation * imitation
     metrics = {
       'explorer/uncertainty': tf.reduce_mean(uncertainty),
       'explorer/imitation': tf.reduce_mean(imitation),
-      'explorer/bonus_share': bonus / tf.reduce_mean(imitation),
+      'explorer/bonus': tf.reduce_mean(bonus),
       'disc/explorer': tf.reduce_mean(self.disc.prob(seq['feature'][:-1], seq['action'])),
     }
     return {'reward': reward, 'gate': gate[None]}, metrics

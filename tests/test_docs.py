@@ -24,7 +24,7 @@ RUNS = {
   'recon-tf demos --task maze_umaze --episodes 10 --outdir my_demos --preview': '--episodes 1',
   'recon-tf demos --check my_demos': '',
   'recon-tf train --configs maze clear_maze cpu state --task maze_umaze': (
-    '--env.length 60 --env.maze.repeat 8 --prefill 60 --steps 120 --eval_every 60 --keep_every 60'
+    '--env.length 60 --env.maze.repeat 8 --prefill 60 --steps 120 --train_every 30 --keep_every 60'
   ),
   f'recon-tf evaluate {RUN} --recovery': '--episodes 1 --workers 2',
   f'recon-tf diagnose {RUN} --what gap': '',
@@ -132,9 +132,9 @@ def test_sizes_are_those_of_the_config():
   page = (ROOT / 'docs' / 'training.md').read_text()
   rows = re.findall(r'^\| `([\w.]+)` ((?:\| [^|]+ ){4})\|', page, re.MULTILINE)
   assert len(rows) > 20
-  for key, cells in rows:
-    wanted = [str(x[key]) for x in configs]
-    assert [x.strip() for x in cells.strip('| ').split('|')] == wanted, (key, wanted)
+  right = {key: f'| {" | ".join(str(x[key]) for x in configs)} ' for key, _ in rows}
+  wrong = [f'`{key}` {right[key]}' for key, cells in rows if cells != right[key]]
+  assert not wrong, 'docs/training.md, rows that have to be:\n' + '\n'.join(wrong)
 
 
 def test_python_blocks_compile():

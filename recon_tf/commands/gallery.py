@@ -6,7 +6,7 @@ import re
 
 from recon_tf.card import score_text
 from recon_tf.common.folders import read_json
-from recon_tf.common.marks import marks, replace_between
+from recon_tf.common.marks import marks, replace_between, split_page
 from recon_tf.gallery import gallery
 
 MARK = 'gallery'
@@ -33,7 +33,7 @@ def main() -> None:
 
 def write_table(page: pathlib.Path, cards: dict[str, dict]) -> None:
   """Replaces what stands between the marks of a page; thumbnails go into gallery/ beside it."""
-  replace_between(page, MARK, '')  # a page without marks is refused before anything is played
+  split_page(page, MARK)  # a page without marks is refused before anything is played
   rows = [table_row(name, card, page.parent) for name, card in cards.items()]
   table = ['| | policy | method | score |', '| --- | --- | --- | --- |', *rows]
   replace_between(page, MARK, '\n'.join(table))

@@ -490,3 +490,13 @@ def test_open_loop_videos():
     np.testing.assert_allclose(
       np.float32(video[:, :64, row * 64 : row * 64 + 64]), data['image'][row], atol=1
     )
+
+
+def test_shares_of_the_reward_are_those_of_its_parts():
+  """alpha U / D and beta U G / D, by hand from the logged means and the reward."""
+  agent = fixtures.shared_agent(eager=True)
+  metrics = fixtures.scalars(agent.train(*fixtures.batches()))
+  penalty = 10 * metrics['main/uncertainty'] / metrics['main/imitation']
+  np.testing.assert_allclose(metrics['main/penalty_share'], penalty, rtol=1e-5)
+  extra = metrics['explorer/reward'] / metrics['explorer/imitation'] - 1
+  np.testing.assert_allclose(metrics['explorer/bonus_share'], extra, rtol=1e-4)

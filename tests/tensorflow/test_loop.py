@@ -155,7 +155,7 @@ def test_every_step_says_who_acted(finished):
   for episode in others:
     assert episode['log_explorer'].shape == (21,)
     assert episode['log_explorer'][0] == 0
-    assert episode['log_explorer'].sum() == 10  # 15 windows of 10 in the task's 300 decisions, so half of 20
+    assert episode['log_explorer'].sum() == 10  # half of 20, as 150 of the task's 300 are
     assert np.abs(episode['action']).max() <= 1
 
 

@@ -99,11 +99,11 @@ def test_expert_sequences_train_the_model_as_configured(mix):
 
 
 def test_it_learns():
-  agent = fixtures.make_agent(**{'model_opt.lr': 3e-3})
+  agent = fixtures.make_agent('bc_equal', **{'model_opt.lr': 3e-3})
   t = np.linspace(0, 6, 6, dtype=np.float32)
   data = fixtures.batch()
   data['position'][:] = np.sin(t + np.arange(4)[:, None])[..., None]
   data['velocity'][:] = np.cos(t + np.arange(4)[:, None])[..., None]
   expert = {k: v[:2] for k, v in data.items()}
-  losses = [float(agent.clone(data, expert)['model/model_loss']) for _ in range(150)]
+  losses = [float(agent.train(data, expert)['model/model_loss']) for _ in range(150)]
   assert np.mean(losses[-10:]) < 0.6 * np.mean(losses[:10])

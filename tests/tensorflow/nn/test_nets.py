@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from recon_tf.common.errors import UserError
 from recon_tf.nn import nets
+from recon_tf.nn.scaler import Scaler
 from tests.helpers import agent_fixtures as fixtures
 
 
@@ -112,7 +113,7 @@ SHAPES = {'image': (64, 64, 3), 'b': (2,), 'a': (3,)}
 
 def test_encoder_joins_what_the_patterns_choose():
   options = dict(cnn_depth=2, cnn_kernels=[4, 4, 4, 4], mlp_layers=[5], act='elu', dtype=tf.float32)
-  both = nets.Encoder(rng(), SHAPES, 'image', '.*', **options)
+  both = nets.Encoder(rng(), SHAPES, Scaler(SHAPES), 'image', '.*', **options)
   assert both.keys == ['image', 'a', 'b']
   assert both.units == 2 * 2 * 16 + 5
   obs = {'image': np.full((2, 4, 64, 64, 3), 255, np.uint8), 'a': normal(2, 4, 3)}
@@ -124,7 +125,7 @@ def test_encoder_joins_what_the_patterns_choose():
   # White is 0.5 after scaling: the first layer on a constant picture is a sum of weights.
   first = both.convs[0](tf.fill([1, 64, 64, 3], 0.5))[0, 0, 0]
   np.testing.assert_allclose(first, 0.5 * both.convs[0].kernel.numpy().sum((0, 1, 2)), atol=1e-5)
-  only = nets.Encoder(rng(), SHAPES, '$^', 'b', **options)
+  only = nets.Encoder(rng(), SHAPES, Scaler(SHAPES), '$^', 'b', **options)
   assert only.keys == ['b']
   assert only({'b': obs['b']}).shape == (2, 4, 5)
 
@@ -150,7 +151,7 @@ def test_kernels_that_do_not_fit_the_images_are_refused():
     nets.Decoder(*args, cnn_kernels=[5, 5, 6, 6], **options)
   tiny = {'image': (16, 16, 3)}
   with pytest.raises(UserError, match=r'encoder\.cnn_kernels.*too small'):
-    nets.Encoder(rng(), tiny, 'image', '.*', cnn_kernels=[4, 4, 4, 4], **options)
+    nets.Encoder(rng(), tiny, Scaler(tiny), 'image', '.*', cnn_kernels=[4, 4, 4, 4], **options)
 
 
 def test_half_precision_computes_in_bfloat16_and_returns_float32():
