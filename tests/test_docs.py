@@ -16,7 +16,7 @@ import tomllib
 import pytest
 
 from recon_tf.common import load_config
-from tests.pages import PAGES, ROOT, blocks, commands, prose
+from tests.helpers.pages import PAGES, ROOT, blocks, commands, prose
 
 RUN = 'runs/maze_umaze/recon/0'
 # Commands as they stand on a page, and what makes them small; `cpu` becomes `debug` in any case.
@@ -71,7 +71,7 @@ def test_every_command_parses():
   lines = '\n'.join(json.dumps(x) for x in (*(x.ours for x in found), *WRONG))
   env = {**os.environ, 'PYTHONPATH': str(ROOT), 'RECON_XLA_CACHE': '', 'CUDA_VISIBLE_DEVICES': ''}
   result = subprocess.run(
-    [sys.executable, str(ROOT / 'tests' / 'parse_program.py')],
+    [sys.executable, str(ROOT / 'tests' / 'helpers' / 'parse_program.py')],
     input=lines, capture_output=True, text=True, check=False, env=env, cwd=ROOT,
   )  # fmt: skip
   assert result.returncode == 0, result.stderr[-3000:]

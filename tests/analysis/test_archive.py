@@ -11,8 +11,8 @@ from recon_tf.analysis.regions import real_steps
 from recon_tf.analysis.report.results import summary
 from recon_tf.analysis.runs import find_runs, group_runs, minutes_trace
 from recon_tf.common import UserError
-from tests.written_measures import write_gap, write_recovery, write_robust
-from tests.written_runs import lines, make_run, walk
+from tests.helpers.written_measures import write_gap, write_recovery, write_robust
+from tests.helpers.written_runs import lines, make_run, walk
 
 
 @pytest.fixture

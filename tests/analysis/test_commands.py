@@ -6,7 +6,7 @@ import pytest
 
 from recon_tf.analysis.commands import train_command
 from recon_tf.common import Flags
-from tests.written_runs import make_run
+from tests.helpers.written_runs import make_run
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from recon_tf.analysis import regions
 from recon_tf.common import save_episode
-from tests.written_runs import make_run, walk
+from tests.helpers.written_runs import make_run, walk
 
 
 def test_boundaries_belong_to_the_nearer_region():

@@ -13,7 +13,7 @@ import pytest
 from recon_tf.cluster.progress import last_step
 from recon_tf.cluster.work import read_attempt
 from recon_tf.common.checkpoint import state_paths
-from tests.run_fixtures import ROOT, refused, script
+from tests.helpers.run_fixtures import ROOT, refused, script
 
 pytest.importorskip('ray')
 

@@ -133,7 +133,7 @@ def test_logger_does_not_import_tensorflow(tmp_path):
 @pytest.mark.slow
 def test_tensorboard_holds_everything(tmp_path):
   # In a process of its own, because TensorFlow must not meet the renderers of other tests.
-  program = pathlib.Path(__file__).with_name('tensorboard_program.py')
+  program = pathlib.Path(__file__).parents[1] / 'helpers' / 'tensorboard_program.py'
   result = subprocess.run(
     [sys.executable, program, tmp_path], capture_output=True, text=True, env=ENV
   )

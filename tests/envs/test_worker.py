@@ -200,7 +200,7 @@ def test_child_has_one_thread_and_no_tensorflow(worker):
 
 @pytest.mark.slow
 def test_a_process_with_tensorflow_steps_and_renders_all_tasks():
-  program = pathlib.Path(__file__).with_name('tensorflow_program.py')
+  program = pathlib.Path(__file__).parents[1] / 'helpers' / 'tensorflow_program.py'
   result = subprocess.run([sys.executable, program], capture_output=True, text=True, env=ENV)
   assert result.returncode == 0, result.stderr
   assert result.stdout.split() == list(TASKS)

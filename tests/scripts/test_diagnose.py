@@ -9,9 +9,9 @@ import pytest
 from recon_tf.analysis.regions import REGIONS
 from recon_tf.analysis.report import diagnostics
 from recon_tf.analysis.runs import FILES, group_runs, open_run
-from tests.run_fixtures import digests, refused, script, tiny_run
-from tests.written_measures import write_acquisition, write_gap, write_recoverability
-from tests.written_runs import make_run
+from tests.helpers.run_fixtures import digests, refused, script, tiny_run
+from tests.helpers.written_measures import write_acquisition, write_gap, write_recoverability
+from tests.helpers.written_runs import make_run
 
 
 @pytest.fixture(scope='module')

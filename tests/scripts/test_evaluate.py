@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.run_fixtures import digests, refused, script, tiny_run
+from tests.helpers.run_fixtures import digests, refused, script, tiny_run
 
 
 @pytest.fixture(scope='module')

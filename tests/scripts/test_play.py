@@ -9,7 +9,7 @@ import sys
 import imageio
 import pytest
 
-from tests.run_fixtures import ROOT, refused, tiny_run
+from tests.helpers.run_fixtures import ROOT, refused, tiny_run
 
 
 def recon(*args, cwd):

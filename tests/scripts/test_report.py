@@ -17,15 +17,15 @@ from recon_tf.analysis.regions import real_steps
 from recon_tf.analysis.report.style import COLORS
 from recon_tf.analysis.runs import find_runs, open_run
 from recon_tf.common.versions import record_meta
-from tests.run_fixtures import refused, script, tiny_run
-from tests.written_measures import (
+from tests.helpers.run_fixtures import refused, script, tiny_run
+from tests.helpers.written_measures import (
   write_acquisition,
   write_gap,
   write_recoverability,
   write_recovery,
   write_robust,
 )
-from tests.written_runs import lines, make_run, walk
+from tests.helpers.written_runs import lines, make_run, walk
 
 CHROMIUM = next(filter(None, map(shutil.which, ('chromium', 'chromium-browser'))), None)
 TRACES = {'disc/expert': 0.6, 'disc/main': 0.4, 'gate/mean': 0.5, 'gate/delta': 0.45}

@@ -9,8 +9,8 @@ from recon_tf.analysis.report import reproduce as reproduction
 from recon_tf.analysis.report.registry import FIGURES
 from recon_tf.commands import reproduce as command
 from recon_tf.common import UserError
-from tests.run_fixtures import ROOT, digests, refused, script
-from tests.written_runs import make_run
+from tests.helpers.run_fixtures import ROOT, digests, refused, script
+from tests.helpers.written_runs import make_run
 
 SMALL = ('--configs', 'maze', 'cpu', 'state')
 TINY = (

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from recon_tf.common import load_config
-from tests import loop_fixtures as fixtures
+from tests.helpers import loop_fixtures as fixtures
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMMAND = [sys.executable, str(ROOT / 'scripts' / 'train.py')]

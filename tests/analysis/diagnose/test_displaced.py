@@ -3,17 +3,11 @@
 import numpy as np
 import pytest
 
-from recon_tf import demos, envs
+from recon_tf import envs
 from recon_tf.analysis.diagnose import displaced
 from recon_tf.analysis.runs import Run
 from recon_tf.common import UserError, load_config
-
-
-def make_run(folder, *presets, **changes):
-  config = load_config(*presets).update({'demo_episodes': 1, 'demos': str(folder / 'demos')})
-  config = config.update(changes)
-  demos.make_demos(config.task, 1, folder / 'demos', config, progress=False)
-  return Run(folder, config)
+from tests.helpers.expert_runs import make_run
 
 
 @pytest.fixture(scope='module')

@@ -11,7 +11,7 @@ from recon_tf.analysis.diagnose.sending import send
 from recon_tf.analysis.regions import Cloud
 from recon_tf.analysis.runs import Run
 from recon_tf.common import UserError
-from tests.analysis.diagnose.test_displaced import make_run
+from tests.helpers.expert_runs import make_run
 
 
 class ExpertPolicy:

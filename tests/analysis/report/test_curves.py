@@ -5,7 +5,7 @@ import pytest
 
 from recon_tf.analysis.report import curves
 from recon_tf.analysis.runs import find_runs, group_runs, minutes_trace
-from tests.written_runs import lines, make_run
+from tests.helpers.written_runs import lines, make_run
 
 
 def test_final_evaluation_replaces_one_of_its_step(tmp_path):

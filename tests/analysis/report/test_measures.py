@@ -4,14 +4,14 @@ import numpy as np
 
 from recon_tf.analysis.report.registry import FIGURES
 from recon_tf.analysis.runs import find_runs, group_runs
-from tests.written_measures import (
+from tests.helpers.written_measures import (
   write,
   write_acquisition,
   write_gap,
   write_recoverability,
   write_robust,
 )
-from tests.written_runs import make_run, walk
+from tests.helpers.written_runs import make_run, walk
 
 
 def tables(folder):

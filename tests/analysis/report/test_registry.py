@@ -12,13 +12,13 @@ from recon_tf.analysis.report.registry import FIGURES
 from recon_tf.analysis.runs import find_runs, group_runs
 from recon_tf.common.config import presets
 from recon_tf.envs import TASKS
-from tests.written_measures import (
+from tests.helpers.written_measures import (
   write_acquisition,
   write_gap,
   write_recoverability,
   write_robust,
 )
-from tests.written_runs import make_run, walk
+from tests.helpers.written_runs import make_run, walk
 
 ROOT = pathlib.Path(__file__).parents[3]
 PATH = np.stack([np.linspace(0, 3, 30), np.zeros(30)], 1)

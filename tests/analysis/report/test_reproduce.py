@@ -9,7 +9,7 @@ from recon_tf.analysis.report import reproduce as reproduction
 from recon_tf.analysis.report.registry import FIGURES, Figure
 from recon_tf.common import Milestones, UserError, load_config
 from recon_tf.common.config import presets
-from tests.written_runs import make_run, walk
+from tests.helpers.written_runs import make_run, walk
 
 CONFIGS = ('maze', 'cpu', 'state')
 GAIN = Figure(

@@ -8,7 +8,7 @@ import pytest
 from recon_tf.analysis import stats
 from recon_tf.analysis.report import tables
 from recon_tf.analysis.runs import differing_keys, find_runs, group_runs
-from tests.written_runs import lines, make_run
+from tests.helpers.written_runs import lines, make_run
 
 
 def test_iqm_is_the_mean_of_the_middle_half():

@@ -1,0 +1,48 @@
+"""Two logical CPU devices share a batch; these must exist before TensorFlow starts."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recon_tf.common.errors import UserError
+from tests.helpers import agent_fixtures as fixtures
+
+
+def main() -> None:
+  (cpu,) = tf.config.list_physical_devices('CPU')
+  tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+  agent = fixtures.make_agent(devices=2, bc_opt='sgd')
+  first, results = agent.state(), []
+  for change in (0.0, 1.0):
+    agent.restore(first)
+    for number in range(2):
+      data, expert = fixtures.batches(number)
+      data['position'][2:] += change  # the second device's half
+      metrics = agent.train(data, expert)
+      assert all(np.isfinite(np.asarray(v)).all() for v in metrics.values())
+    for name, value in agent.named.items():
+      copies = [x.numpy().tobytes() for x in value.values]
+      assert len(copies) == 2, name
+      assert copies[0] == copies[1], name
+    results.append(agent.state())
+  assert agent.updates.numpy() == agent.model_opt.steps.numpy() == 2
+  changed = fixtures.different(*results)
+  assert 'world_model.decoder.mlp.out.bias' in changed, 'the second half had no influence'
+  clones = []
+  for change in (0.0, 0.5):
+    agent.restore(first)
+    data, expert = fixtures.batches()
+    expert['action'][1:] -= change  # the second device's half
+    agent.clone(data, expert)
+    clones.append(agent.state())
+  changed = fixtures.different(*clones)
+  assert 'main.actor.out.bias' in changed, 'the second half of the expert had no influence'
+  action, _ = agent.policy({k: v[:, 0] for k, v in fixtures.batch(3).items()}, None, 'eval')
+  assert action['action'].shape == (3, 2)
+  with pytest.raises(UserError, match=r'replay\.batch: 3 sequences'):
+    agent.train(fixtures.batch(3), fixtures.batch(2))
+  print('equal on both devices')
+
+
+if __name__ == '__main__':
+  main()

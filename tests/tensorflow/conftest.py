@@ -1,0 +1,3 @@
+"""These tests need TensorFlow: imported first, it tells tests/conftest.py to allow it."""
+
+import tensorflow  # noqa: F401

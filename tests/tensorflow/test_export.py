@@ -1,0 +1,123 @@
+"""Exports of every method: parity over an episode, plain TensorFlow, TFLite, cards, refusals."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recon_tf.common import UserError
+from recon_tf.export import export_policy
+from recon_tf.policy import load_policy
+from tests.helpers import policy_fixtures as fixtures
+
+LENGTH = 30
+CASES = [(x, 0) for x in fixtures.METHODS] + [('recon', 32), ('dadac', 32)]
+
+
+@pytest.fixture(scope='module', params=CASES, ids=lambda x: f'{x[0]}-{x[1]}')
+def exported(request, tmp_path_factory):
+  method, image = request.param
+  folder = tmp_path_factory.mktemp('exports')
+  changes = {'iqmpc': {'iterations': 2, 'samples': 16, 'elites': 4, 'policy_samples': 2}}
+  run = fixtures.write_run(folder / method, 'cpu', method, image=image, **changes)
+  export_policy(run, folder / 'out')
+  policy = load_policy(run)
+  episode = fixtures.observations(policy.spaces, LENGTH)
+  return folder / 'out', policy, episode, [policy.act(x) for x in episode]
+
+
+def test_saved_model_gives_the_same_actions(exported):
+  out, policy, episode, expected = exported
+  loaded = load_policy(out)
+  assert loaded.info == policy.info
+  np.testing.assert_allclose([loaded.act(x) for x in episode], expected, atol=1e-6)
+
+
+def test_lite_gives_the_same_actions(exported):
+  out, policy, episode, expected = exported
+  if policy.info['method'] == 'iqmpc':
+    assert not (out / 'policy.tflite').exists()
+    assert 'No TFLite file: the planner' in (out / 'README.md').read_text()
+    return
+  act = tf.lite.Interpreter(str(out / 'policy.tflite')).get_signature_runner('act')
+  card = json.loads((out / 'policy.json').read_text())
+  memory = {
+    f'memory_{k}': np.zeros([1, *v['shape']], v['dtype']) for k, v in card['memory'].items()
+  }
+  for step, obs in enumerate(episode):
+    arrays, _ = policy.spaces.inputs(obs, policy.inputs)
+    result = act(**arrays, is_first=np.array([step == 0]), **memory)
+    np.testing.assert_allclose(result.pop('action')[0], expected[step], atol=1e-4)
+    memory = result
+
+
+PLAIN = """
+import json, sys
+
+sys.modules['recon_tf'] = None  # as if it were not installed
+import numpy as np
+import tensorflow as tf
+
+folder, inputs = sys.argv[1:]
+arrays = dict(np.load(inputs))
+model = tf.saved_model.load(f'{folder}/saved_model')
+act, memory = model.signatures['act'], model.signatures['initial'](tf.constant(1))
+actions = []
+for step in range(len(next(iter(arrays.values())))):
+  memory = dict(act(**memory, **{k: tf.constant(v[step]) for k, v in arrays.items()}))
+  actions.append(memory.pop('action').numpy()[0].tolist())
+  memory['is_first'] = tf.constant([False])
+print(json.dumps(actions))
+"""
+
+
+@pytest.mark.parametrize('exported', [('recon', 0), ('iqmpc', 0)], indirect=True)
+def test_plain_tensorflow_acts_without_the_package(exported, tmp_path):
+  out, policy, episode, expected = exported
+  rows = [policy.spaces.inputs(x, policy.inputs)[0] for x in episode]
+  np.savez(tmp_path / 'inputs.npz', **{k: np.stack([x[k] for x in rows]) for k in rows[0]})
+  command = [sys.executable, '-c', PLAIN, str(out), str(tmp_path / 'inputs.npz')]
+  env = {'PATH': '/usr/bin:/bin', 'TF_ENABLE_ONEDNN_OPTS': '1'}
+  options = {'capture_output': True, 'text': True, 'check': False, 'cwd': tmp_path}
+  result = subprocess.run(command, **options, env=env)
+  assert result.returncode == 0, result.stderr[-1000:]
+  np.testing.assert_allclose(json.loads(result.stdout), expected, atol=1e-6)
+
+
+def test_small_and_described(exported):
+  out, policy, _, _ = exported
+  sizes = {x.name: x.stat().st_size for x in out.rglob('*') if x.is_file()}
+  lite = sizes.pop('policy.tflite', 0)
+  assert lite <= 2e6
+  assert sum(sizes.values()) <= 2e6  # what the gallery keeps
+  card = (out / 'README.md').read_text()
+  for part in (policy.info['task'], policy.info['method'], 'success 0.50', '## Limits', 'abc'):
+    assert part in card
+
+
+def test_written_anew_but_not_over_other_files(tmp_path):
+  run = fixtures.write_run(tmp_path / 'run', 'cpu', 'debug', 'bc_raw')
+  export_policy(run, tmp_path / 'out', tflite=False)
+  export_policy(run, tmp_path / 'out')
+  assert (tmp_path / 'out' / 'policy.tflite').exists()
+  (tmp_path / 'other').mkdir()
+  (tmp_path / 'other' / 'thesis.tex').write_text('years of work')
+  with pytest.raises(UserError, match='holds other files'):
+    export_policy(run, tmp_path / 'other')
+  with pytest.raises(UserError, match='nothing to export'):
+    export_policy(tmp_path / 'other', tmp_path / 'out')
+
+
+def test_old_and_damaged_exports_are_one_sentence(tmp_path):
+  run = fixtures.write_run(tmp_path / 'run', 'cpu', 'debug', 'bc_raw')
+  out = tmp_path / 'out'
+  card = export_policy(run, out, tflite=False)
+  (out / 'saved_model' / 'saved_model.pb').unlink()
+  with pytest.raises(UserError, match='no readable SavedModel'):
+    load_policy(out)
+  (out / 'policy.json').write_text(json.dumps({**card, 'format': 0}))
+  with pytest.raises(UserError, match='export the run anew'):
+    load_policy(out)
