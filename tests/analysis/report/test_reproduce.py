@@ -141,7 +141,8 @@ def test_states_of_a_folder(tmp_path):
   run = make_run(tmp_path, 'cmil', task='maze_pointmaze', final=(2000, 1.0))
   assert cmil.state == 'unfinished'
   (run.path / 'eval' / 'final.json').write_text('{"step": 3000')
-  assert cmil.state == 'unfinished'
+  with pytest.raises(UserError, match=r'final\.json.*not JSON'):
+    _ = cmil.state
   (run.path / 'eval' / 'final.json').write_text('{"step": 3000}')
   assert cmil.state == 'finished'
   run.path.rename(recon.folder.parent.with_name('moved'))
