@@ -5,6 +5,7 @@ import numpy as np
 from recon_tf.baselines.dadac import nets as drq
 from recon_tf.common import load_config
 from recon_tf.make_agent import make_agent
+from recon_tf.nn.scaler import Scaler
 from tests.helpers import agent_fixtures as fixtures
 from tests.helpers import dadac_fixtures as da
 
@@ -13,7 +14,8 @@ def test_parameters_as_in_drq():
   obs, act = fixtures.spaces(image=True, action=6)
   config = load_config('dadac')
   rng = np.random.default_rng(0)
-  encoder = drq.Encoder(rng, config, {'image': obs['image'].shape})
+  shapes = {'image': obs['image'].shape}
+  encoder = drq.Encoder(rng, config, shapes, Scaler(shapes))
   count = lambda module: sum(int(np.prod(x.shape)) for x in module.variables)
   assert (count(encoder), encoder.units) == (30_368, 20_000)
   assert count(drq.Head(rng, config, encoder.units)) == 1_000_150
@@ -32,7 +34,8 @@ def test_parameters_as_in_drq():
 def test_kernels_begin_orthogonal_and_targets_as_copies():
   config = fixtures.tiny_config('dadac', **da.IMAGES).update(da.SMALL)
   agent = make_agent(config, *fixtures.spaces(image=True))
-  networks = {k: v for k, v in agent.named.items() if '_opt' not in k and v.shape.rank}
+  is_network = lambda name: '_opt' not in name and not name.startswith('scaler.')
+  networks = {k: v for k, v in agent.named.items() if is_network(k) and v.shape.rank}
   for name, value in networks.items():
     if not name.endswith('kernel'):
       assert (value.numpy() == name.endswith('scale')).all(), name
