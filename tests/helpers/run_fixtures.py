@@ -10,6 +10,7 @@ from tests.helpers import loop_fixtures
 ROOT = pathlib.Path(__file__).parents[2]
 # The expert needs 23 decisions at this repeat; probes and their recovery need 30 more.
 CHANGES = {
+  'env.maze.terminate': False,  # every episode has its full length
   'env.length': 60,
   'env.maze.repeat': 8,
   'demo_episodes': 2,

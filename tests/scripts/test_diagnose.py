@@ -68,7 +68,7 @@ def check_recoverability(found):
   assert min(found['distance']) > found['tube'] == 0.1
   if 0 < found['recovered'] < 1:
     assert found['oracle'][-1] == 1  # it has seen what happened
-    assert found['oracle'] == sorted(found['oracle'])
+    assert max(found['oracle']) == found['oracle'][-1] >= found['oracle'][0]
     assert all(0 <= x <= 1 for x in found['auroc'])
   for x in found['calibration'].values():
     assert sum(x['count']) == found['candidates']
@@ -169,8 +169,8 @@ def test_runs_without_checkpoints_of_other_tasks_and_versions(run, tmp_path):
   left = [x for x in result.stderr.splitlines() if x.startswith('left out: ')]
   assert len(left) == 4
   reasons = {
-    'empty': 'no readable checkpoint',
-    'half': 'no readable checkpoint',
+    'empty': 'nothing was changed. Restore one',
+    'half': 'nothing was changed. Restore one',
     'other': 'the checkpoint does not fit this config',
     'older': "Unknown key 'old_key'",
   }

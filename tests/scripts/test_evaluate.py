@@ -101,7 +101,7 @@ def test_folder_of_runs_gives_pairs_and_leaves_out_what_is_broken(run, tmp_path)
   assert '(+0.0 pp)' in line
   (left,) = [x for x in result.stderr.splitlines() if x.startswith('left out: ')]
   assert str(home / 'recon' / '1') in left
-  assert 'no readable checkpoint' in left
+  assert 'nothing was changed. Restore one' in left
 
 
 def test_bad_input(tmp_path):
@@ -120,7 +120,7 @@ def test_bad_input(tmp_path):
 def test_run_without_checkpoints_and_of_an_unknown_task(run, tmp_path):
   broken = tmp_path / 'run'
   shutil.copytree(run, broken, ignore=shutil.ignore_patterns('checkpoints'))
-  refused(script('evaluate', broken, cwd=tmp_path), broken, 'no readable checkpoint')
+  refused(script('evaluate', broken, cwd=tmp_path), broken, 'nothing was changed. Restore one')
   other = tmp_path / 'other'
   shutil.copytree(run, other)
   text = (other / 'config.yaml').read_text()
