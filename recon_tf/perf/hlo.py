@@ -25,9 +25,7 @@ class Counts:
   kernels: int = 0
   loops: int = 0  # while loops in the program
   trips: int = 0  # of all of them, inner ones as often as they run
-  unknown: int = (
-    0  # of these, in loops whose length XLA does not know: a GPU asks the host each time
-  )
+  unknown: int = 0  # of these, in loops whose length XLA does not know
 
   def add(self, other: 'Counts', times: int = 1) -> None:
     self.kernels += times * other.kernels
@@ -81,11 +79,14 @@ def trip_count(line: str, computations: dict[str, list[str]]) -> tuple[int, bool
 
   A backward loop turns as often as the forward loop says that it did, which is the same number.
   """
+  said = TRIPS.search(line)
+  if said:
+    return int(said[1]), True
   condition = computations[CONDITION.search(line)[1]]
   fused = [x for name in FUSED.findall(' '.join(condition)) for x in computations[name]]
-  found = TRIPS.search(line) or first(LIMIT, [*condition, *fused])
-  if found:
-    return int(found[1]), True
+  limit = first(LIMIT, [*condition, *fused])
+  if limit:
+    return int(limit[1]), True
   forward = BACKWARD.search(line)
   for other in (x for lines in computations.values() for x in lines if ' while(' in x):
     if forward and f'{forward[1]}_' in other and not BACKWARD.search(other):
