@@ -1,5 +1,6 @@
 """Trained policies for use: observations as the environment gives them, actions in its units."""
 
+import logging
 import pathlib
 from collections.abc import Callable, Sequence
 
@@ -162,6 +163,8 @@ def load_exported(folder: pathlib.Path) -> Policy:
   import tensorflow as tf
 
   try:
+    # Nobody asks an exported policy for gradients, which is all that absl warns of here.
+    logging.getLogger('absl').setLevel(logging.ERROR)
     loaded = tf.saved_model.load(str(folder / 'saved_model'))
     function = loaded.signatures['act']
   except (OSError, KeyError, tf.errors.OpError) as error:

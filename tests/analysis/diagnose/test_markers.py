@@ -17,7 +17,7 @@ def test_finds_drawn_squares():
 
 def test_follows_the_ball_of_the_simulator():
   """Pixels moved times the camera's scale is the way that the ball went."""
-  env = envs.make('maze_pointmaze', load_config('maze', 'cpu'))
+  env = envs.make('maze_pointmaze', load_config('maze', 'clear_maze', 'cpu'))
   obs = [env.reset(seed=3)]
   obs += [env.step({'action': np.array([0.3, -1.0], np.float32)}) for _ in range(12)]
   images = np.stack([x['image'] for x in obs])
