@@ -6,7 +6,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from recon_tf.baselines.frames import push_frame
-from recon_tf.nn import tfutils
+from recon_tf.nn import nets, tfutils
 
 Tensors = dict[str, tf.Tensor]
 
@@ -113,4 +113,5 @@ def act_function(acting: Acting, middle, half, batch: int | None) -> tf.types.ex
   specs = {**acting.inputs, 'is_first': tf.TensorSpec([], tf.bool)}
   specs |= {f'memory_{k}': v for k, v in acting.memory.items()}
   named = {k: tf.TensorSpec([batch, *v.shape], v.dtype, k) for k, v in specs.items()}
-  return tfutils.function(act).get_concrete_function(**named)
+  with nets.native_acts():
+    return tfutils.function(act).get_concrete_function(**named)

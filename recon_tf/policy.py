@@ -160,11 +160,8 @@ def load_exported(folder: pathlib.Path) -> Policy:
       '`recon-tf export RUN OUT`.'
     )
   import tensorflow as tf
-  from absl import logging
 
   try:
-    # Nobody asks an exported policy for gradients, which is all that absl warns of here.
-    logging.set_verbosity(logging.ERROR)
     loaded = tf.saved_model.load(str(folder / 'saved_model'))
     function = loaded.signatures['act']
   except (OSError, KeyError, tf.errors.OpError) as error:

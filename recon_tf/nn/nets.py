@@ -1,13 +1,28 @@
 """Layers and networks whose variables exist from the start."""
 
+import contextlib
+import contextvars
 import copy
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 
 from recon_tf.common.errors import UserError
 from recon_tf.nn.tfutils import Module, variable
+
+NATIVE = contextvars.ContextVar('native', default=False)
+
+
+@contextlib.contextmanager
+def native_acts() -> Iterator[None]:
+  """Graphs made in here have TensorFlow's own activations, which any program can load."""
+  token = NATIVE.set(True)
+  try:
+    yield
+  finally:
+    NATIVE.reset(token)
 
 
 def elu(x: tf.Tensor) -> tf.Tensor:
@@ -16,7 +31,7 @@ def elu(x: tf.Tensor) -> tf.Tensor:
   XLA's expm1 is exact near zero at 1.7 times the time of exp; an activation needs no more than
   an absolute error of a rounding of 1.
   """
-  return tf.nn.elu(x) if tf.executing_eagerly() else composed_elu(x)
+  return tf.nn.elu(x) if NATIVE.get() or tf.executing_eagerly() else composed_elu(x)
 
 
 @tf.custom_gradient
