@@ -169,7 +169,7 @@ def test_runs_without_checkpoints_of_other_tasks_and_versions(run, tmp_path):
   left = [x for x in result.stderr.splitlines() if x.startswith('left out: ')]
   assert len(left) == 4
   reasons = {
-    'empty': 'nothing was changed. Restore one',
+    'empty': 'has no readable checkpoint',
     'half': 'nothing was changed. Restore one',
     'other': 'the checkpoint does not fit this config',
     'older': "Unknown key 'old_key'",
