@@ -120,7 +120,7 @@ def test_bad_input(tmp_path):
 def test_run_without_checkpoints_and_of_an_unknown_task(run, tmp_path):
   broken = tmp_path / 'run'
   shutil.copytree(run, broken, ignore=shutil.ignore_patterns('checkpoints'))
-  refused(script('evaluate', broken, cwd=tmp_path), broken, 'nothing was changed. Restore one')
+  refused(script('evaluate', broken, cwd=tmp_path), broken, 'no readable checkpoint')
   other = tmp_path / 'other'
   shutil.copytree(run, other)
   text = (other / 'config.yaml').read_text()
