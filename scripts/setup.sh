@@ -64,7 +64,7 @@ if [ "$(cat .venv/.packages 2>/dev/null)" != "$key" ]; then
     make_venv "$python"
   fi
   say 'installing the pinned packages (a few minutes the first time)'
-  .venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev,wandb,cluster]' >"$log" 2>&1 ||
+  .venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev,wandb]' >"$log" 2>&1 ||
     fail "pip failed: $(grep -m 1 -i '^error' "$log" || tail -n 1 "$log") (all of it in $log)"
   echo "$key" >.venv/.packages
 fi

@@ -90,7 +90,7 @@ def test_finished_runs_are_drawn_as_they_are(tmp_path):
 
 @pytest.mark.slow
 def test_a_failing_run_is_reported_and_the_next_call_goes_on(tmp_path):
-  flags = ('--table', 'robustness', *TINY, '--seeds', '0', '--workers', '2')
+  flags = ('--table', 'robustness', *TINY, '--seeds', '0')
   folder = tmp_path / 'runs' / 'maze_umaze'
   (folder / 'cmil' / '0').mkdir(parents=True)
   (folder / 'cmil' / '0' / 'checkpoints').write_text('no folder')
