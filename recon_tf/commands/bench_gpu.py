@@ -19,8 +19,8 @@ EXTRA = {'pieces': ([1500, 0], 'values of --piece to compare')}
 def bench_gpu_plan(argv: list[str]) -> None:
   """Sequential steps, loops and kernels of an update, and the time that a GPU needs at least.
 
-  TensorFlow does not compile for a GPU without one: these are counts of the program for the CPU,
-  which fuses about as XLA does for a GPU; the loops are the same. No time here is measured.
+  Whether TensorFlow compiles for a GPU without one was not tried: these are counts of the program
+  for the CPU, and that a GPU's has about the same kernels is assumed. No time here is measured.
   """
   config, own = Flags(about=bench_gpu_plan.__doc__).parse(argv, extra=EXTRA)
   if not config.jit or config.eager:

@@ -323,8 +323,11 @@ def _read_yaml(path: str | os.PathLike) -> dict[str, Any]:
   if not isinstance(content, dict):
     raise UserError(f'{path} holds no keys; a config is a YAML mapping.')
   first = text.partition('\n')[0]
-  if first.startswith(KEYS) and first.split()[-1] != str(len(_flatten(content))):
-    raise UserError(f'{path} is cut off: it should have {first.split()[-1]} keys.')
+  wanted, found = first.split()[-1:], len(_flatten(content))
+  if first.startswith(KEYS) and wanted != [str(found)]:
+    raise UserError(
+      f'{path} was cut off or edited: it has {found} keys and should have {wanted[0]}; restore it.'
+    )
   return content
 
 

@@ -172,7 +172,7 @@ def test_runs_without_checkpoints_of_other_tasks_and_versions(run, tmp_path):
     'empty': 'has no readable checkpoint',
     'half': 'nothing was changed. Restore one',
     'other': 'the checkpoint does not fit this config',
-    'older': 'it should have',
+    'older': 'keys and should have',
   }
   for name, reason in reasons.items():
     (line,) = [x for x in left if str(broken[name]) in x]
