@@ -152,7 +152,8 @@ class Agent(Stored):
 
   def _inputs(self, data) -> dict[str, tf.Tensor]:
     keys = {*self.world_model.encoder.keys, *self.world_model.decoder.keys}
-    keys = sorted({*keys, 'action', 'is_first', 'is_terminal'})
+    numbers = {'log_episode'} if self._config.rssm.head_choice == 'episode' else set()
+    keys = sorted({*keys, *numbers, 'action', 'is_first', 'is_terminal'})
     missing = [k for k in keys if k not in data]
     if missing:
       raise UserError(
@@ -195,11 +196,12 @@ class Agent(Stored):
   def _draw_model(self, data, expert, seeds):
     """Posterior noise of the batch that trains the model, and of the rest if that is not all."""
     (rows, length), extra = data['is_first'].shape, expert['is_first'].shape[0]
-    rssm = self.world_model.rssm
+    rssm, trained = self.world_model.rssm, self._model_data(data, expert)
+    numbers = trained.get('log_episode')
     if self._config.expert_mix == 'concat':
-      return {'trained': rssm.draw(rows + extra, length, seeds)}
+      return {'trained': rssm.draw(rows + extra, length, seeds, numbers)}
     return {
-      'trained': rssm.draw(rows, length, seeds),
+      'trained': rssm.draw(rows, length, seeds, numbers),
       'expert': rssm.draw(extra, length, seeds),
     }
 

@@ -6,6 +6,8 @@ from recon_tf.nn import dists, nets, tfutils
 
 State = dict[str, tf.Tensor]
 
+OWNERS = 4096  # episodes whose owners are drawn; the next ones go round again
+
 
 class EnsembleRSSM(tfutils.Module):
   """Equation (rssm): h_t = f(h, z, a), z_t ~ q(h_t, o_t), and K prior heads p_k(z_t | h_t).
@@ -31,7 +33,8 @@ class EnsembleRSSM(tfutils.Module):
     self._deter, self._stoch, self._hidden, self._ensemble = deter, stoch, hidden, ensemble
     self._min_std, self._act = min_std, nets.ACTS[act]
     self._unroll = unroll
-    self._per_sample = head_choice == 'sample'
+    self._per_sample = head_choice != 'batch'
+    self._bootstrap = head_choice == 'episode'
     self.img_in = nets.Linear(rng, stoch + action, hidden, dtype=dtype)
     self.gru = nets.GRU(rng, hidden, deter, dtype=dtype)
     self.head_in = nets.Linear(rng, deter, hidden, heads=ensemble, dtype=dtype)
@@ -46,13 +49,19 @@ class EnsembleRSSM(tfutils.Module):
   def features(self, state: State) -> tf.Tensor:
     return tf.concat([state['stoch'], state['deter']], -1)
 
-  def draw(self, batch: int, length: int, seeds: tfutils.Seeds) -> dict[str, tf.Tensor]:
-    """The noise that observe needs: posterior samples, and which head supplies the prior."""
-    picks = [length * batch] if self._per_sample else [length]
-    return {
-      'posterior': seeds.normal([length, batch, self._stoch]),
-      'heads': seeds.onehot(picks, self._ensemble),
-    }
+  def draw(self, batch: int, length: int, seeds: tfutils.Seeds, episode=None):
+    """The noise that observe needs: posterior samples, and which head supplies the prior.
+
+    With the numbers of the rows' episodes, [batch, time], a bootstrap keeps to their owners.
+    """
+    posterior = seeds.normal([length, batch, self._stoch])
+    if self._bootstrap and episode is not None:
+      number = tf.reshape(swap(episode), [-1])
+      heads = owners_pick(seeds.uniform([length * batch, self._ensemble]), number)
+    else:
+      picks = [length * batch] if self._per_sample else [length]
+      heads = seeds.onehot(picks, self._ensemble)
+    return {'posterior': posterior, 'heads': heads}
 
   def observe(self, embed, action, is_first, noise: dict[str, tf.Tensor]):
     """Posterior and prior of sequences [batch, time, ...]; one drawn head supplies each prior.
@@ -140,6 +149,18 @@ class EnsembleRSSM(tfutils.Module):
   def _stats(self, x: tf.Tensor):
     mean, raw = tf.split(x, 2, -1)
     return mean, dists.squash_std(raw, self._min_std)
+
+
+def owners_pick(uniform: tf.Tensor, episode: tf.Tensor) -> tf.Tensor:
+  """One-hot rows [rows, heads]: one of the heads that own the row's episode, each as likely.
+
+  Who owns an episode is fixed by its number: every head with a chance of one half, which is the
+  double-or-nothing bootstrap. An episode that nobody owns belongs to all.
+  """
+  heads = uniform.shape[-1]
+  table = tf.random.stateless_uniform([OWNERS, heads], [0, 0]) < 0.5
+  owned = tf.gather(table, tf.math.floormod(episode, OWNERS))
+  return tf.one_hot(tf.argmax(uniform + tf.cast(owned, tf.float32), -1), heads)
 
 
 def disagreement(means: tf.Tensor) -> tf.Tensor:

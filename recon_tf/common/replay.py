@@ -135,6 +135,8 @@ class Replay:
 
     They start uniformly over all stored rows; after the end of an episode a sequence goes on
     with the beginning of another one. `log` keeps the log_* keys, which are never trained on.
+    `log_episode` tells which episode a row is of: those in memory, as demonstrations are, count
+    downwards from -1.
     """
     args = (batch, length, _as_tuple(key), log)
     version, future = self._ahead.pop(args, (None, None))
@@ -204,6 +206,7 @@ class Replay:
   def _gather(self, batch: int, length: int, rng: np.random.Generator, log: bool) -> Episode:
     spec = {k: v for k, v in self._spec.items() if log or not k.startswith('log_')}
     out = {k: np.empty((batch, length, *shape), dtype) for k, (dtype, shape) in spec.items()}
+    out['log_episode'] = np.empty((batch, length), np.int32)
     starts = rng.integers(self._rows, size=batch)
     for row, position in enumerate(starts):
       index = bisect.bisect_right(self._ends, self._base + position, self._head)
@@ -212,8 +215,9 @@ class Replay:
       filled = 0
       while filled < length:
         stop = min(length, filled + entry.rows - start)
-        self._copy(entry, start, {k: v[row, filled:stop] for k, v in out.items()})
+        self._copy(entry, start, {k: out[k][row, filled:stop] for k in spec})
         out['is_first'][row, filled] = True
+        out['log_episode'][row, filled:stop] = entry.number if entry.data is None else -1 - entry.number
         filled, start = stop, 0
         if filled < length:
           entry = self._entries[self._head + int(rng.integers(self.episodes))]

@@ -59,7 +59,7 @@ def on_data(products: list[int]) -> int:
 def model_step(config, shapes, action: int) -> int:
   """Encoder, recurrence, posterior, the drawn prior head and decoder, for one observation."""
   encoders, embed = encoder(config.encoder, shapes)
-  heads = config.rssm.ensemble if config.rssm.head_choice == 'sample' else 1
+  heads = config.rssm.ensemble if config.rssm.head_choice != 'batch' else 1
   total = sum(on_data(x) for x in encoders)
   total += LEARNED * (recurrence(config.rssm, action) + posterior(config.rssm, embed))
   total += LEARNED * heads * head(config.rssm, 2 * config.rssm.stoch)

@@ -383,3 +383,14 @@ def test_sampling_time_does_not_grow_with_the_content(tmp_path):
   assert large._reader.used == 0
   # Opening a file costs tens of microseconds; a search through the content would cost far more.
   assert many < 3 * few + 0.005, (few, many)
+
+
+def test_sequences_tell_which_episode_a_row_is_of(tmp_path):
+  """On disk by the episode's number, in memory counting downwards."""
+  for folder, expected in ((tmp_path, lambda x: x), (None, lambda x: -1 - x)):
+    replay = fill(Replay(folder, seed=3), [7] * 5)
+    data = replay.sample(16, 20, 0)
+    number = (data['id'][..., 0] // 1000).astype(int)
+    np.testing.assert_array_equal(data['log_episode'], expected(number))
+    assert len(np.unique(number)) == 5
+    replay.close()

@@ -155,14 +155,14 @@ def test_nothing_passes_from_one_episode_to_the_next():
   np.testing.assert_array_equal(states[0][1:], states[1][1:])
 
 
-@pytest.mark.parametrize('choice', ['batch', 'sample'])
+@pytest.mark.parametrize('choice', ['batch', 'sample', 'episode'])
 def test_the_drawn_head_supplies_the_prior(choice):
   rssm, encoder = make(**{'rssm.head_choice': choice})
   noise = draw(rssm)
   post, prior = observe(rssm, encoder, fixtures.batch(), noise)
   means = fixtures.head_means(rssm, post['deter'].numpy())
   picks = noise['heads'].numpy().argmax(-1)
-  picks = picks.reshape(6, 4) if choice == 'sample' else np.repeat(picks[:, None], 4, 1)
+  picks = np.repeat(picks[:, None], 4, 1) if choice == 'batch' else picks.reshape(6, 4)
   assert len(set(picks.ravel())) > 1
   expected = np.stack([[means[picks[t, b], b, t] for t in range(6)] for b in range(4)])
   np.testing.assert_allclose(prior['mean'], expected, atol=1e-5)
@@ -185,3 +185,30 @@ def test_noise_differs_between_time_steps(graph):
   steps = first.transpose(1, 0, 2).reshape(6, -1)
   assert len({x.round(3).tobytes() for x in steps}) == 6
   assert np.abs(np.corrcoef(steps) - np.eye(6)).max() < 0.9
+
+
+def test_bootstrap_heads_learn_from_the_episodes_they_own():
+  """Over many draws: each episode has its fixed half of the heads, all of them equally often."""
+  rssm, _ = make(**{'rssm.head_choice': 'episode', 'rssm.ensemble': 6})
+  episode = np.repeat(np.arange(-20, 20, dtype=np.int32)[:, None], 6, 1)
+  counts = np.zeros((40, 6))
+  for number in range(100):
+    seeds = tfutils.Seeds(tf.constant([0, number]))
+    heads = rssm.draw(40, 6, seeds, tf.constant(episode))['heads'].numpy()
+    counts += heads.reshape(6, 40, 6).sum(0)
+  owned = counts > 0
+  assert 0.4 < owned.mean() < 0.62
+  assert len({x.tobytes() for x in owned}) > 15
+  share = counts / counts.sum(1, keepdims=True) * owned.sum(1, keepdims=True)
+  assert np.abs(share[owned] - 1).max() < 0.35
+
+
+def test_an_episode_that_no_head_owns_belongs_to_all():
+  numbers = tf.range(module.OWNERS)
+  one_head = module.owners_pick(tf.ones([module.OWNERS, 1]), numbers)
+  np.testing.assert_array_equal(one_head, np.ones((module.OWNERS, 1)))
+  order = tf.tile([[0.1, 0.9]], [module.OWNERS, 1])
+  flipped = tf.tile([[0.9, 0.1]], [module.OWNERS, 1])
+  first, second = (module.owners_pick(x, numbers).numpy().argmax(-1) for x in (order, flipped))
+  free = (first != second).mean()  # both heads own it, or none does: chance decides
+  assert 0.4 < free < 0.6
