@@ -217,7 +217,9 @@ class Replay:
         stop = min(length, filled + entry.rows - start)
         self._copy(entry, start, {k: out[k][row, filled:stop] for k in spec})
         out['is_first'][row, filled] = True
-        out['log_episode'][row, filled:stop] = entry.number if entry.data is None else -1 - entry.number
+        out['log_episode'][row, filled:stop] = (
+          entry.number if entry.data is None else -1 - entry.number
+        )
         filled, start = stop, 0
         if filled < length:
           entry = self._entries[self._head + int(rng.integers(self.episodes))]
