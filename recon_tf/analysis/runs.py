@@ -7,9 +7,11 @@ A run is a folder logdir/<task>/<method>/<seed>, or an entry of results/<variant
 import dataclasses
 import functools
 import gzip
+import hashlib
 import json
 import os
 import pathlib
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -308,3 +310,21 @@ def anchors_differ(found: list[tuple[Group, list[dict]]]) -> list[str]:
       if 'anchor_digest' in x:
         seen.setdefault((group.setting, x['seed']), set()).add(x['anchor_digest'])
   return list(dict.fromkeys(setting for (setting, _), digests in seen.items() if len(digests) > 1))
+
+
+# Anchors: transitions of main policies, recorded once and kept beside the run they are from
+
+
+def anchor_folder(run: pathlib.Path) -> pathlib.Path:
+  return run / 'diagnose' / 'anchors'
+
+
+def anchor_files(folders: Iterable[str | pathlib.Path]) -> list[pathlib.Path]:
+  """The episodes in these folders, in their order."""
+  return [x for folder in folders for x in sorted(pathlib.Path(folder).glob('*.npz'))]
+
+
+def anchor_digest(files: Iterable[pathlib.Path]) -> str:
+  """Tells sets of anchors apart, wherever they lie and in whatever order they are named."""
+  single = sorted(hashlib.sha256(x.read_bytes()).hexdigest() for x in files)
+  return hashlib.sha256(''.join(single).encode()).hexdigest()[:16]

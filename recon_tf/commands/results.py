@@ -4,8 +4,7 @@ import pathlib
 
 from recon_tf import common
 from recon_tf.analysis.archive import CLIPS, archive_runs
-from recon_tf.analysis.report.overview import write_overview
-from recon_tf.analysis.report.results import summary, write_results
+from recon_tf.analysis.report.results import summary, write_overview, write_results
 from recon_tf.analysis.runs import find_runs, group_runs
 from recon_tf.common.arguments import Parser
 

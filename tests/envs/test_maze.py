@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recon_tf import envs
-from recon_tf.analysis.diagnose import markers
+from recon_tf.analysis.diagnose import episodes
 from recon_tf.common import UserError, load_config
 from recon_tf.envs.maze import Maze
 from recon_tf.envs.render import mujoco
@@ -196,7 +196,7 @@ def ball_colour(env, velocity: np.ndarray) -> np.ndarray:
   """Colour of the ball's middle at that velocity."""
   env.data.qvel[:] = velocity
   image = env._images()['image']
-  return image[tuple(markers.locate(image, 'ball').astype(int))].astype(float)
+  return image[tuple(episodes.locate(image, 'ball').astype(int))].astype(float)
 
 
 def test_close_up_the_ball_is_larger_and_never_hidden():

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recon_tf.analysis.anchors import EPISODES, anchor_files, anchor_folder, digest
 from recon_tf.analysis.diagnose.gap import Model
 from recon_tf.analysis.diagnose.loaded import Trained
+from recon_tf.analysis.runs import anchor_digest, anchor_files, anchor_folder
 from recon_tf.common.checkpoint import load_checkpoint, state_paths
 from recon_tf.common.config import Config
 from recon_tf.common.driver import Driver
@@ -22,6 +22,7 @@ from recon_tf.common.errors import UserError
 from recon_tf.common.npz import UNREADABLE, write_npz
 
 SEED = 33_000
+EPISODES = 5  # of a run, as anchors
 
 
 def diagnose(trained: Trained, anchors: Sequence[str] = (), before: str = '') -> dict:
@@ -50,7 +51,7 @@ def diagnose(trained: Trained, anchors: Sequence[str] = (), before: str = '') ->
     agent.restore_weights(newest)
   result = {'task': run.task, 'method': run.method, 'seed': run.seed, **gain(found)}
   result['anchors'] = sum(len(x['action']) - 1 for x in episodes)
-  return {**result, 'anchor_digest': digest(files), 'left_out': left_out}
+  return {**result, 'anchor_digest': anchor_digest(files), 'left_out': left_out}
 
 
 def gain(found: dict[int, float]) -> dict:

@@ -26,6 +26,7 @@ SEED = 77_000  # far from the seeds of demonstrations and evaluations
 STEPS = 30  # random actions of a probe
 HOLD = 5  # steps that each is held for
 PUSH = 15  # random actions before a policy may be sent off, at most
+COLOURS = {'ball': 1, 'goal': 0}  # channel in which a marker stands out
 
 
 def held_out_expert(run: Run, episodes: int = 8) -> list[Episode]:
@@ -185,3 +186,33 @@ def _push(env, episode: Episode, time: int, state: dict, rng, candidates: int) -
   keys = [k for k in episode if k in rows[0]]
   join = lambda k: np.concatenate([episode[k][: time + 1], np.stack([x[k] for x in rows])])
   return Probe({k: join(k) for k in keys}, time, states)
+
+
+# Where ball and goal are in pictures of the mazes, true or decoded
+
+
+def locate(images: np.ndarray, marker: str) -> np.ndarray:
+  """Centroids [..., 2] (row, column) of the pixels where the marker's colour stands out.
+
+  images: uint8 or floats in [0, 1]. NaN where nothing of that colour is seen.
+  """
+  images = np.asarray(images, np.float32) / (255 if np.asarray(images).dtype == np.uint8 else 1)
+  channel = COLOURS[marker]
+  others = [x for x in range(3) if x != channel]
+  excess = images[..., channel] - images[..., others].max(-1)
+  weight = np.where(excess > 0.5 * np.maximum(excess.max((-2, -1), keepdims=True), 0.15), excess, 0)
+  rows, columns = np.arange(images.shape[-3]), np.arange(images.shape[-2])
+  total = weight.sum((-2, -1))
+  with np.errstate(invalid='ignore', divide='ignore'):
+    row = (weight.sum(-1) * rows).sum(-1) / total
+    column = (weight.sum(-2) * columns).sum(-1) / total
+  return np.stack([row, column], -1)
+
+
+def metres_per_pixel(images: np.ndarray, positions: np.ndarray) -> float:
+  """The scale of the camera, from true images [..., h, w, 3] and true positions [..., 2]."""
+  pixels = locate(images, 'ball').reshape(-1, 2)
+  positions = np.asarray(positions, np.float64).reshape(-1, 2)
+  seen = np.isfinite(pixels).all(-1)
+  spread = lambda x: np.sqrt(((x - x.mean(0)) ** 2).sum())
+  return float(spread(positions[seen]) / spread(pixels[seen]))

@@ -13,11 +13,13 @@ import tensorflow as tf
 
 from recon_tf import explorer as exploration
 from recon_tf.analysis import regions
-from recon_tf.analysis.diagnose import loaded, markers
+from recon_tf.analysis.diagnose import loaded
 from recon_tf.analysis.diagnose.episodes import (
   held_out_expert,
   load_demonstrations,
+  locate,
   measure_expert,
+  metres_per_pixel,
   noisy_expert,
   stack,
 )
@@ -130,10 +132,10 @@ def _span(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _see_markers(held, now, later) -> Numbers:
   """Metres between true and decoded markers, the median."""
-  scale = markers.metres_per_pixel(held['image'], held['log_position'])
+  scale = metres_per_pixel(held['image'], held['log_position'])
   numbers = {}
   for name in ('ball', 'goal'):
-    where = lambda x, name=name: markers.locate(x, name)
+    where = lambda x, name=name: locate(x, name)
     numbers[f'{name}_now'] = scale * _distance(where(now), where(held['image']))
     for key, (batch, means) in later.items():
       last = _distance(where(means['image'][:, -1]), where(batch['image'][:, -1]))

@@ -8,7 +8,7 @@ import jinja2
 from PIL import Image
 
 from recon_tf.analysis.commands import group_commands
-from recon_tf.analysis.report import clips, curves, style
+from recon_tf.analysis.report import curves, style
 from recon_tf.analysis.report.registry import Section, sections
 from recon_tf.analysis.report.tables import NONE, Row, final_table, score_notes
 from recon_tf.analysis.runs import (
@@ -210,9 +210,9 @@ def _videos(groups: list[Group], folder: pathlib.Path) -> list[Block]:
   for group in groups:
     for run in group.runs:
       name = f'{group.name}, seed {run.seed}'
-      for step, gif in clips.newest(run, 'eval/').values():
+      for step, gif in curves.newest(run, 'eval/').values():
         films.append(Picture(gif, f'{name}, step {step:,}', 160))
-  strips = clips.draw_predictions(groups, folder)
+  strips = curves.draw_predictions(groups, folder)
   if not films and not strips:
     words = 'No videos were recorded: vectors only, or not that far yet (video_every).'
     return [Block('videos', 'Videos', paragraphs=(words,))]

@@ -6,9 +6,8 @@ import itertools
 import pathlib
 from collections.abc import Iterable, Sequence
 
-from recon_tf.analysis.anchors import anchor_files, anchor_folder, digest
 from recon_tf.analysis.report.registry import FIGURES, Figure
-from recon_tf.analysis.runs import COMMANDS, FILES
+from recon_tf.analysis.runs import COMMANDS, FILES, anchor_digest, anchor_files, anchor_folder
 from recon_tf.common.checkpoint import state_paths
 from recon_tf.common.config import Config
 from recon_tf.common.errors import UserError, nearest
@@ -174,7 +173,7 @@ def comparisons(plan: Plan, plans: Sequence[Plan]) -> list[Job]:
   files = anchor_files(folders)
   if files and not missing_output(plan, GAIN):
     found = try_json(plan.folder / OUTPUTS[GAIN])
-    if found.get('anchor_digest') == digest(files):
+    if found.get('anchor_digest') == anchor_digest(files):
       return []
   return [diagnosis(plan, GAIN, ('--anchors', *map(str, folders)))]
 

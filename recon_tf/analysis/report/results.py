@@ -10,9 +10,11 @@ import numpy as np
 from recon_tf.analysis import regions
 from recon_tf.analysis.commands import group_commands
 from recon_tf.analysis.paper import PAIR, paper_tasks
-from recon_tf.analysis.report import clips, curves, page, registry
+from recon_tf.analysis.report import curves, page, registry
+from recon_tf.analysis.report.style import label, task_name
 from recon_tf.analysis.report.tables import (
   Row,
+  Table,
   final_table,
   over_tasks,
   run_result,
@@ -21,6 +23,7 @@ from recon_tf.analysis.report.tables import (
 )
 from recon_tf.analysis.runs import Group, Run, group_runs, observations, run_score, settings_of
 from recon_tf.analysis.stats import difference_interval, mean_interval
+from recon_tf.common.marks import has_marks, replace_between
 
 RUN_KEYS = (
   'variant', 'task', 'method', 'seed', 'observations', 'score', 'value', 'episodes', 'step',
@@ -35,6 +38,10 @@ ORIGIN = (
   '`table.json` the tables below, `summary.json` every score with its interval. '
   '`python scripts/report.py results` makes a page with wall-clock and traces of all of them.'
 )
+MARK = 'results'  # of the table in the README of the repository
+METRICS = {'clean': 'calm', 'pushed': 'pushed', 'recovery': 'recovery'}
+METHODS = ('bc_raw', 'bc', 'bc_equal', 'dadac', 'vmail', 'iqmpc', 'cmil', 'recon')
+DIFFERENCE = 'recon-cmil'
 ROBUST = {'robust_noise': 'Noise', 'robust_delay': 'Delay', 'robust_impulse': 'Impulse/scale'}
 
 
@@ -58,7 +65,7 @@ def write_results(runs: list[Run], folder: pathlib.Path) -> pathlib.Path:
   drawn |= page.draw_scores(rows, figures, ('curves', 'final'), vector=False)
   explored = {x.setting for x in groups if x.method == 'recon'}
   drawn |= page.draw_traces([x for x in groups if x.setting in explored], figures, vector=False)
-  drawn |= clips.draw_predictions(groups, figures)
+  drawn |= curves.draw_predictions(groups, figures)
   path = folder / 'README.md'
   path.write_text(readme(groups, rows, sections, drawn, folder), encoding='utf-8')
   return path
@@ -193,7 +200,7 @@ def _difference(group: Group, metric: str, cmil: dict, recon: dict) -> dict:
   low, high = difference_interval(first, second) or (None, None)
   values = [recon[x] - cmil[x] for x in seeds]
   mean = float(np.mean(first) - np.mean(second))
-  return _entry(group, 'recon-cmil', metric, seeds, values, mean, low, high)
+  return _entry(group, DIFFERENCE, metric, seeds, values, mean, low, high)
 
 
 def _entry(group: Group, method, metric, seeds: Sequence, values, mean, low, high) -> dict:
@@ -244,3 +251,50 @@ def _versions(groups: list[Group]) -> str:
   lines = [f'- commit {commit}; Python {python}; {packages}; {machine}'
            for commit, python, packages, machine in found]  # fmt: skip
   return '\n'.join(lines) or 'The runs did not record their versions.'
+
+
+# The table in the README of the repository, from summary.json
+
+
+def write_overview(page: pathlib.Path, summary: list[dict]) -> bool:
+  """Writes the table into a page that has the marks for it; says whether it has."""
+  if not has_marks(page, MARK):
+    return False
+  replace_between(page, MARK, overview(summary).markdown())
+  return True
+
+
+def overview(summary: list[dict]) -> Table:
+  """A row per setting and evaluation that RECON has, a column per method that is in any."""
+  found: dict[tuple, dict[str, dict]] = {}
+  for entry in summary:
+    if entry['metric'] in METRICS:
+      key = entry['task'], entry['observations'], entry['variant'], entry['metric']
+      found.setdefault(key, {})[entry['method']] = entry
+  found = {k: v for k, v in found.items() if 'recon' in v}
+  columns = [x for x in METHODS if any(x in row for row in found.values())]
+  rows = [(*_setting(*key), *_cells(row, columns)) for key, row in found.items()]
+  names = [f'`{x}`' if x.startswith('bc') else label(x) for x in columns]
+  head = ('task', 'evaluation', 'seeds', *names, 'RECON − CMIL')
+  seeds = [str(len(row['recon']['seeds'])) for row in found.values()]
+  rows = [(*row[:2], count, *row[2:]) for row, count in zip(rows, seeds, strict=True)]
+  return Table(MARK, 'Results', head, tuple(rows), missing='No runs yet.')
+
+
+def _setting(task: str, observations: str, variant: str, metric: str) -> tuple[str, str]:
+  return f'{task_name(task)}, {observations} (`{variant}`)', METRICS[metric]
+
+
+def _cells(row: dict[str, dict], columns: list[str]) -> list[str]:
+  return [_cell(row.get(x)) for x in (*columns, DIFFERENCE)]
+
+
+def _cell(entry: dict | None) -> str:
+  """Mean and interval: successes and recovery in %, returns as they are, differences with sign."""
+  if entry is None:
+    return '–'
+  returns = entry['task'].startswith('dmc_') and entry['metric'] != 'recovery'
+  sign = '+' if entry['method'] == DIFFERENCE else ''
+  show = lambda x: f'{round(x * (1 if returns else 100)):{sign}d}'
+  text = show(entry['mean'])
+  return text if entry['low'] is None else f'{text} ({show(entry["low"])} to {show(entry["high"])})'

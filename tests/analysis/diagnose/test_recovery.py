@@ -7,7 +7,6 @@ import pytest
 
 from recon_tf import envs, experts
 from recon_tf.analysis.diagnose import displaced, recovery
-from recon_tf.analysis.diagnose.sending import send
 from recon_tf.analysis.regions import Cloud
 from recon_tf.analysis.runs import Run
 from recon_tf.common import UserError
@@ -52,7 +51,7 @@ def test_the_expert_as_policy_does_what_the_expert_did(tmp_path, presets, change
   plan = displaced.make_jobs(run, 2)
   with workers(run, 3) as envs_:
     agent = ExpertPolicy(run, 3)
-    outcomes = send(agent, envs_, plan['jobs'])
+    outcomes = recovery.send(agent, envs_, plan['jobs'])
     result = recovery.summarize(plan, outcomes, recovery.expert_cloud(run, envs_[0].obs_space))
   for row in result['episodes']:
     assert row['value'] == pytest.approx(row['expert'], rel=1e-5)
@@ -75,7 +74,7 @@ def test_a_policy_that_does_nothing_recovers_from_nowhere(tmp_path):
       return {'action': np.zeros((len(obs['is_first']), 2))}, None
 
   with workers(run, 2) as envs_:
-    result = recovery.summarize(plan, send(Idle(), envs_, plan['jobs']), None)
+    result = recovery.summarize(plan, recovery.send(Idle(), envs_, plan['jobs']), None)
   assert result['expert'] == 1
   assert result['score'] < 0.5
   assert result['by_distance'] == []

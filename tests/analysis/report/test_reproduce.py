@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from recon_tf.analysis import anchors
 from recon_tf.analysis.report import reproduce as reproduction
 from recon_tf.analysis.report.registry import FIGURES, Figure
+from recon_tf.analysis.runs import anchor_digest, anchor_files, anchor_folder
 from recon_tf.common import Milestones, UserError, load_config
 from recon_tf.common.config import presets
 from tests.helpers.written_runs import make_run, walk
@@ -113,16 +113,16 @@ def test_outputs_that_are_missing_or_older_than_the_run(tmp_path):
 def test_gain_is_measured_on_the_anchors_of_all_methods(tmp_path):
   runs = [finished_run(tmp_path, x) for x in GAIN.methods]
   for number, run in enumerate(runs):
-    walk(anchors.anchor_folder(run.path), [[0, 0], [number, 1]])
+    walk(anchor_folder(run.path), [[0, 0], [number, 1]])
   plans = plan(tmp_path)
   (job,) = reproduction.comparisons(plans[0], plans)
-  folders = [str(anchors.anchor_folder(x.path)) for x in runs]
+  folders = [str(anchor_folder(x.path)) for x in runs]
   assert job.flags == (str(runs[0].path), '--what', 'acquisition', '--anchors', *folders)
-  own = anchors.digest(anchors.anchor_files(folders[:1]))
+  own = anchor_digest(anchor_files(folders[:1]))
   write(runs[0], 'acquisition', steps=[0, 3000], anchor_digest=own)
   assert len(reproduction.comparisons(plans[0], plans)) == 1  # those were not all
   assert reproduction.comparisons(plans[0], plans[:1]) == []
-  both = anchors.digest(anchors.anchor_files(folders))
+  both = anchor_digest(anchor_files(folders))
   write(runs[0], 'acquisition', steps=[0, 3000], anchor_digest=both)
   assert reproduction.comparisons(plans[0], plans) == []
 

@@ -3,7 +3,7 @@
 import json
 import pathlib
 
-from recon_tf.analysis.report.overview import MARK, overview, write_overview
+from recon_tf.analysis.report.results import MARK, overview, write_overview
 from recon_tf.common.marks import marks
 
 ROOT = pathlib.Path(__file__).parents[3]

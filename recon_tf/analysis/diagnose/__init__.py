@@ -1,1 +1,0 @@
-"""Measurements of trained runs: they write JSON and draw nothing."""
