@@ -26,11 +26,15 @@ setup:
 train: setup
 	$(RUN) scripts/train.py --configs $(CONFIGS) --task $(TASK) $(ARGS)
 
-# Both parts run even if the first fails; a 5 says that ARGS left no test in that part.
+# Both parts run side by side, a core each; the second's output is shown when the first has ended.
+# A 5 says that ARGS left no test in that part.
 test: setup lint
 	@bash scripts/setup.sh browser
+	@log=$$(mktemp); $(RUN) -m pytest tests/tensorflow $(ARGS) >$$log 2>&1 & second=$$!; \
+	trap 'kill $$second; rm -f $$log' INT TERM; \
 	$(RUN) -m pytest tests $(ARGS); first=$$?; \
-	$(RUN) -m pytest tests/tensorflow $(ARGS); second=$$?; \
+	wait $$second; second=$$?; \
+	echo 'tests/tensorflow, beside them:'; cat $$log; rm -f $$log; \
 	case $$first,$$second in 0,0|0,5|5,0) ;; *) exit 1;; esac
 
 lint: setup

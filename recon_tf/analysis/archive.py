@@ -19,7 +19,7 @@ from PIL import Image, ImageSequence
 from recon_tf.analysis import regions
 from recon_tf.analysis.commands import train_command
 from recon_tf.analysis.cost import RECORDS, run_cost
-from recon_tf.analysis.runs import ARCHIVE, Run, open_archive
+from recon_tf.analysis.runs import ARCHIVE, Run, archive_home, grouped, open_archive
 from recon_tf.common.files import read_lines, try_json, write_bytes
 from recon_tf.common.logger import encode_gif
 from recon_tf.common.npz import write_npz
@@ -35,9 +35,7 @@ def archive_runs(
   runs: list[Run], logdir: pathlib.Path, folder: pathlib.Path, clips: Sequence[str] = CLIPS
 ) -> list[pathlib.Path]:
   """Adds runs to the archives of their variants; entries of the same place are replaced."""
-  variants = {}
-  for run in runs:
-    variants.setdefault(variant_of(run, logdir), []).append(run)
+  variants = grouped(runs, lambda x: variant_of(x, logdir))
   return [add_runs(v, folder / f'{k}{ARCHIVE}', clips) for k, v in variants.items()]
 
 
@@ -50,7 +48,7 @@ def variant_of(run: Run, logdir: pathlib.Path) -> str:
 def add_runs(runs: list[Run], path: pathlib.Path, clips: Sequence[str] = CLIPS) -> pathlib.Path:
   """One archive with these runs in it, and what it held before at other places."""
   path.parent.mkdir(parents=True, exist_ok=True)
-  place = path.with_name(path.name.removesuffix(ARCHIVE))
+  place = archive_home(path)
   entries, arrays = {}, {}
   for run in open_archive(path) if path.exists() else []:
     entries[run.kept['path']] = run.kept

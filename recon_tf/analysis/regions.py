@@ -86,21 +86,15 @@ def real_steps(run: Run) -> Steps | None:
   """All steps of a run; None without episodes or demonstrations."""
   if run.kept:
     return _kept_steps(run)
-  shown = demonstrations(run)
-  cloud = expert_cloud(run)
-  keys = (PLANE,) if cloud is not None else _vector_keys(shown)
-  rows = _reached(run, keys) if keys else {}
+  positions = expert_cloud(run)
+  vectors = vector_cloud(run) if positions is None else None
+  rows = _reached(run, vectors.keys if vectors else (PLANE,))
   if not rows:
     return None
   explorer = rows.pop('log_explorer').reshape(-1) > 0
-  if cloud is not None:
-    return Steps(explorer, expert_distance(rows[PLANE], cloud), rows[PLANE])
-  joined = {k: np.concatenate([x[k] for x in shown]) for k in keys}
-  return Steps(explorer, Cloud(joined).distance(rows))
-
-
-def _vector_keys(episodes: list[dict[str, np.ndarray]]) -> tuple[str, ...]:
-  return tuple(k for k, v in sorted(episodes[0].items()) if _is_vector(k, v)) if episodes else ()
+  if positions is not None:
+    return Steps(explorer, expert_distance(rows[PLANE], positions), rows[PLANE])
+  return Steps(explorer, vectors.distance(rows)) if vectors else None
 
 
 def _reached(run: Run, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -134,16 +128,23 @@ def expert_cloud(run: Run) -> np.ndarray | None:
   return np.concatenate(found) if found else None
 
 
+def vector_cloud(run: Run, keys: tuple[str, ...] = ()) -> Cloud | None:
+  """The demonstrations' vectors, these or all; None if they are gone or have none."""
+  shown = demonstrations(run, keys)
+  keys = keys or tuple(k for k, v in (shown[0] if shown else {}).items() if _is_vector(k, v))
+  return Cloud({k: np.concatenate([x[k] for x in shown]) for k in keys}) if keys and shown else None
+
+
 def _metres(kept: np.ndarray) -> np.ndarray:
   """Archives keep whole units; the first ones kept floats."""
   return kept * (UNIT if kept.dtype.kind == 'i' else 1.0)
 
 
-def demonstrations(run: Run) -> list[dict[str, np.ndarray]]:
-  """What the run learned from, without pictures; empty if they are gone."""
+def demonstrations(run: Run, keys: tuple[str, ...] = ()) -> list[dict[str, np.ndarray]]:
+  """What the run learned from, without pictures or these arrays alone; empty if they are gone."""
   folder = demo_place(run)
   paths = list_files(folder)[: run.config.demo_episodes] if folder else []
-  return [x for x in map(read_keys, paths) if x]
+  return [x for x in (read_keys(path, keys) for path in paths) if x]
 
 
 def demo_place(run: Run) -> pathlib.Path | None:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -65,6 +65,11 @@ class Run:
   @property
   def seed(self) -> int:
     return self.config.seed
+
+  @property
+  def identity(self) -> dict[str, str | int]:
+    """What measurements of it begin with."""
+    return {'task': self.task, 'method': self.method, 'seed': self.seed}
 
   @property
   def home(self) -> pathlib.Path:
@@ -214,22 +219,23 @@ class Group:
 def group_runs(runs: list[Run]) -> list[Group]:
   """Groups in the order variant, task, method, with the paper's methods first."""
   homes = {run.home for run in runs}
-  found = {}
-  for run in runs:
-    # A folder that was renamed holds runs of its own, whatever their configs say.
-    key = (_variant(run.home, homes), run.task, run.method, run.path.parent)
-    found.setdefault(key, []).append(run)
-  groups = [
-    Group(*key[:3], tuple(sorted(members, key=lambda x: x.seed))) for key, members in found.items()
-  ]
+  # A folder that was renamed holds runs of its own, whatever their configs say.
+  key = lambda run: (_variant(run.home, homes), run.task, run.method, run.path.parent)
+  by_seed = lambda members: tuple(sorted(members, key=lambda x: x.seed))
+  groups = [Group(*k[:3], by_seed(members)) for k, members in grouped(runs, key).items()]
   return sorted(groups, key=lambda x: (x.variant, x.task, method_rank(x.method)))
 
 
 def settings_of(groups: list[Group]) -> dict[str, list[Group]]:
   """Groups by variant and task."""
+  return grouped(groups, lambda x: x.setting)
+
+
+def grouped(items: Iterable, key: Callable) -> dict:
+  """Lists of items by what key says of them, in the order of the first of each."""
   found = {}
-  for group in groups:
-    found.setdefault(group.setting, []).append(group)
+  for item in items:
+    found.setdefault(key(item), []).append(item)
   return found
 
 

@@ -1,6 +1,6 @@
 """Numbers from samples: interquartile means, bootstrap intervals, AUROC, calibration, ranks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from scipy import stats
@@ -11,8 +11,8 @@ CONFIDENCE = 0.95
 Interval = tuple[float, float] | None  # None: too few seeds
 
 
-def mean_of(values: Sequence[float | None]) -> float | None:
-  """Mean over the seeds that have the value."""
+def mean_of(values: Iterable[float | None]) -> float | None:
+  """Mean of what is known, None if nothing is."""
   known = [x for x in values if x is not None]
   return float(np.mean(known)) if known else None
 
@@ -24,19 +24,20 @@ def iqm(scores: Sequence) -> float:
 
 def interval(*tasks: Sequence[float]) -> Interval:
   """Interval of the interquartile mean; seeds are redrawn within each task (stratified)."""
-  bounds = bootstrap(tasks, _middle)
-  return None if bounds is None else (float(bounds[0]), float(bounds[1]))
+  return _pair(bootstrap(tasks, _middle))
 
 
 def mean_interval(scores: Sequence[float]) -> Interval:
   """Interval of the mean over seeds."""
-  bounds = bootstrap([scores], lambda x, axis: x.mean(axis))
-  return None if bounds is None else (float(bounds[0]), float(bounds[1]))
+  return _pair(bootstrap([scores], lambda x, axis: x.mean(axis)))
 
 
 def difference_interval(first: Sequence[float], second: Sequence[float]) -> Interval:
   """Interval of mean(first) - mean(second); the seeds of each are redrawn by themselves."""
-  bounds = bootstrap([first, second], lambda x, y, axis: x.mean(axis) - y.mean(axis))
+  return _pair(bootstrap([first, second], lambda x, y, axis: x.mean(axis) - y.mean(axis)))
+
+
+def _pair(bounds: np.ndarray | None) -> Interval:
   return None if bounds is None else (float(bounds[0]), float(bounds[1]))
 
 

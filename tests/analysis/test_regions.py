@@ -40,8 +40,8 @@ def test_only_the_demonstrations_of_the_run_are_its_expert(tmp_path):
   walk(tmp_path / 'demos', [[0, 0], [1, 0]])
   walk(tmp_path / 'demos', [[5, 5], [6, 6]])
   demos = str(tmp_path / 'demos')
-  cloud = lambda amount: regions.expert_cloud(
-    make_run(tmp_path / str(amount), demos=demos, demo_episodes=amount)
+  cloud = lambda count: regions.expert_cloud(
+    make_run(tmp_path / str(count), demos=demos, demo_episodes=count)
   )
   assert len(cloud(2)) == 4
   assert len(cloud(1)) == 2

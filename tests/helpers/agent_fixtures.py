@@ -78,6 +78,11 @@ def scalars(metrics: dict) -> dict[str, np.ndarray]:
   return {k: np.asarray(v) for k, v in metrics.items()}
 
 
+def weights(agent):
+  """Every variable once, by its own name."""
+  return {k: v for k, v in agent.state().items() if '._params.' not in k}
+
+
 def different(before: dict, after: dict) -> set[str]:
   """Names of the arrays that are not equal to the last bit."""
   assert before.keys() == after.keys()

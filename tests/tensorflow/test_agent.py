@@ -1,10 +1,4 @@
-"""The agent as a whole: who is changed by what, sizes, seeds, compilation, files."""
-
-import os
-import pathlib
-import subprocess
-import sys
-import time
+"""The agent as a whole: who is changed by what, sizes, seeds, acting, files."""
 
 import numpy as np
 import pytest
@@ -14,11 +8,6 @@ from recon_tf.agent import Agent
 from recon_tf.common import Replay, UserError, load_config
 from recon_tf.nn import tfutils
 from tests.helpers import agent_fixtures as fixtures
-
-
-def weights(agent):
-  """Every variable once, by its own name."""
-  return {k: v for k, v in agent.state().items() if '._params.' not in k}
 
 
 def parts(names):
@@ -61,10 +50,10 @@ def prepared():
 def test_explorer_update_changes_not_one_bit_of_the_rest(prepared):
   agent, start, _, pairs, noise = prepared
   agent._update_delta(tf.constant(0.5))
-  before = weights(agent)
+  before = fixtures.weights(agent)
   own = {**noise['explorer'], 'reward': noise['disc']['explorer']}
   agent.explorer.train(agent.world_model.rssm, start, agent._explorer_reward, pairs, own)
-  changed = fixtures.different(before, weights(agent))
+  changed = fixtures.different(before, fixtures.weights(agent))
   assert parts(changed) == {'explorer'}
   for name in ('actor.', 'critics.0', 'critics.1', 'actor_opt', 'critic_opt'):
     assert any(x.startswith(f'explorer.{name}') for x in changed), name
@@ -72,23 +61,23 @@ def test_explorer_update_changes_not_one_bit_of_the_rest(prepared):
 
 def test_main_update_changes_not_one_bit_of_the_explorer(prepared):
   agent, start, replay, pairs, noise = prepared
-  before = weights(agent)
+  before = fixtures.weights(agent)
   own = {**noise['main'], 'reward': noise['disc']['main']}
   args = (agent.world_model.rssm, start, agent._main_reward, pairs, own, replay)
   seq, _ = agent.main.train(*args)
-  assert parts(fixtures.different(before, weights(agent))) == {'main'}
-  before = weights(agent)
+  assert parts(fixtures.different(before, fixtures.weights(agent))) == {'main'}
+  before = fixtures.weights(agent)
   agent._train_disc(pairs, seq, noise['disc'])
-  assert parts(fixtures.different(before, weights(agent))) == {'disc', 'disc_opt', 'delta'}
+  assert parts(fixtures.different(before, fixtures.weights(agent))) == {'disc', 'disc_opt', 'delta'}
 
 
 def test_model_update_changes_the_model_alone():
   agent = fixtures.shared_agent(eager=True)
-  before = weights(agent)
+  before = fixtures.weights(agent)
   data, expert = (agent._inputs(x) for x in fixtures.batches())
   noise = agent._draw_model(data, expert, tfutils.Seeds(tf.constant([0, 0])))
   agent._train_model(data, expert, noise)
-  assert parts(fixtures.different(before, weights(agent))) == {'world_model', 'model_opt'}
+  assert parts(fixtures.different(before, fixtures.weights(agent))) == {'world_model', 'model_opt'}
 
 
 def test_recon_without_its_explorer_is_cmil():
@@ -97,7 +86,7 @@ def test_recon_without_its_explorer_is_cmil():
   for number in range(2):
     for agent in (recon, cmil):
       agent.train(*fixtures.batches(number))
-  first, second = weights(recon), weights(cmil)
+  first, second = fixtures.weights(recon), fixtures.weights(cmil)
   assert cmil.explorer is None
   assert set(second) == {k for k in first if not k.startswith('explorer.')}
   assert fixtures.different({k: first[k] for k in second}, second) == set()
@@ -146,150 +135,6 @@ def test_updates_draw_new_noise():
     agent.restore({**state, 'updates': np.int32(update)})
     losses.add(float(agent.train(*fixtures.batches())['model/model_loss']))
   assert len(losses) == 3
-
-
-# Compilation
-
-
-def test_graphs_are_traced_once():
-  agent = fixtures.shared_agent()
-  for number in range(4):
-    agent.train(*fixtures.batches(number))
-  for fn in (agent._train, agent._model_step, agent._behavior_step):
-    assert fn.experimental_get_tracing_count() == 1
-  state = None
-  for number in range(4):
-    obs = {k: v[:, number] for k, v in fixtures.batch(3).items()}
-    _, state = agent.policy(obs, state, np.array([True, False, number > 2]))
-    agent.policy(obs, state, 'train')
-    agent.policy(obs, state, 'explore')
-  assert agent._act[False, False].experimental_get_tracing_count() == 1
-
-
-def assert_close(first, second, rate=3e-4):
-  """Equal up to rounding; Adam may turn a rounding error of a tiny gradient into one step."""
-  errors = np.concatenate([np.ravel(np.abs(np.float64(first[k]) - second[k])) for k in first])
-  assert errors.max() <= 2.1 * rate
-  assert (errors < 1e-5).mean() > 0.99
-
-
-def after_one_update(agent):
-  metrics = fixtures.scalars(agent.train(*fixtures.batches()))
-  state = {k: v for k, v in weights(agent).items() if '_opt' not in k}
-  return metrics, state
-
-
-@pytest.mark.slow
-def test_xla_graph_and_eager_agree_and_xla_compiles_once():
-  reference, state = after_one_update(fixtures.shared_agent(eager=True))
-  moved = fixtures.shared_agent(eager=True).state()
-  assert np.abs(state['main.actor.out.kernel'] - moved['main.actor.out.kernel']).max() > 1e-4
-  compiled = fixtures.make_agent(jit=True)
-  start = time.perf_counter()
-  results = [after_one_update(compiled), after_one_update(fixtures.shared_agent())]
-  first = time.perf_counter() - start
-  for metrics, other in results:
-    assert metrics.keys() == reference.keys()
-    for key, value in reference.items():
-      np.testing.assert_allclose(metrics[key], value, rtol=2e-3, atol=1e-4, err_msg=key)
-    assert_close(state, other)
-  # Tracing counts do not see XLA's own compilations, but those take seconds, not milliseconds.
-  later = []
-  for number in range(1, 9):
-    start = time.perf_counter()
-    compiled.train(*fixtures.batches(number))['main/actor_loss'].numpy()
-    later.append(time.perf_counter() - start)
-  assert max(later) < 0.1 * first, (first, later)
-  assert compiled._train.experimental_get_tracing_count() == 1
-
-
-SEES = {'cnn_keys': 'image', 'mlp_keys': '$^', 'cnn_depth': 2}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('changes', [{'jit_conv': True}, {'precision': 16}])
-def test_pictures_agree_with_plain_graphs_under_xla(changes):
-  """Convolutions inside and outside of the XLA program, and half precision, roughly."""
-  make = lambda **more: fixtures.make_agent(image=True, encoder=SEES, decoder=SEES, **more)
-  update = lambda agent: fixtures.scalars(agent.train(*fixtures.batches(image=True)))
-  plain, compiled = update(make()), update(make(jit=True, **changes))
-  tolerance = 0.05 if 'precision' in changes else 2e-3
-  assert compiled.keys() == plain.keys()
-  for key in ('model/model_loss', 'model/kl', 'main/bc_loss', 'disc/expert', 'gate/mean'):
-    np.testing.assert_allclose(compiled[key], plain[key], rtol=tolerance, atol=1e-4, err_msg=key)
-
-
-def test_unrolled_loops_agree():
-  reference, state = after_one_update(fixtures.shared_agent(eager=True))
-  metrics, other = after_one_update(fixtures.make_agent(eager=True, unroll=True))
-  for key, value in reference.items():
-    np.testing.assert_allclose(metrics[key], value, rtol=2e-3, atol=1e-4, err_msg=key)
-  assert_close(state, other)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-  'mode', [{'eager': True}, {}, {'jit': True}], ids=['eager', 'graph', 'xla']
-)
-def test_pieces_change_nothing_but_rounding(mode):
-  """Three pieces of the images and eight of the starts against none; the weights move alike."""
-  keys = {'image': True, 'encoder.cnn_keys': 'image', 'decoder.cnn_keys': 'image'}
-  results = []
-  for agent in (
-    fixtures.shared_agent(eager=True, **keys),
-    fixtures.make_agent(piece=12, **keys, **mode),
-  ):
-    metrics = fixtures.scalars(agent.train(*fixtures.batches(image=True)))
-    results.append((metrics, {k: v for k, v in weights(agent).items() if '_opt' not in k}))
-  (reference, state), (metrics, other) = results
-  assert metrics.keys() == reference.keys()
-  for key, value in reference.items():
-    np.testing.assert_allclose(metrics[key], value, rtol=2e-3, atol=1e-4, err_msg=key)
-  assert_close(state, other)
-
-
-def test_half_precision_trains():
-  agent = fixtures.make_agent(eager=True, precision=16)
-  full = fixtures.scalars(fixtures.shared_agent(eager=True).train(*fixtures.batches()))
-  for number in range(2):
-    metrics = fixtures.scalars(agent.train(*fixtures.batches(number)))
-    assert all(np.isfinite(v).all() for v in metrics.values())
-    if number == 0:
-      np.testing.assert_allclose(metrics['model/model_loss'], full['model/model_loss'], rtol=0.05)
-      assert metrics['model/model_loss'] != full['model/model_loss']
-  assert all(v.dtype in (np.float32, np.int32) for v in agent.state().values())
-
-
-def test_weights_come_back_without_the_optimizers():
-  agent = fixtures.shared_agent(eager=True)
-  old, first = agent.weights(), agent.state()
-  assert not any('_opt' in k for k in old)
-  assert {k.split('.')[0] for k in old} >= {'world_model', 'disc', 'main', 'explorer', 'delta'}
-  agent.train(*fixtures.batches())
-  trained = agent.state()
-  agent.restore_weights(old)
-  assert fixtures.different(agent.weights(), old) == set()
-  moved = fixtures.different(agent.state(), first)
-  assert moved
-  assert all('_opt.' in k for k in moved)
-  agent.restore_weights(trained)  # a whole checkpoint serves too
-  assert fixtures.different(agent.state(), trained) == set()
-  with pytest.raises(UserError, match='does not fit'):
-    agent.restore_weights({k: v for k, v in old.items() if k != 'delta'})
-
-
-@pytest.mark.slow
-def test_two_devices_share_a_batch_and_stay_equal():
-  program = pathlib.Path(fixtures.__file__).with_name('replicas_program.py')
-  env = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
-  result = subprocess.run([sys.executable, program], capture_output=True, text=True, env=env)
-  assert result.returncode == 0, result.stderr[-3000:]
-  assert 'equal on both devices' in result.stdout
-
-
-def test_missing_devices_are_refused():
-  with pytest.raises(UserError, match='devices: 3'):
-    fixtures.make_agent(devices=3)
 
 
 # Acting
@@ -434,6 +279,24 @@ def test_delta_follows_the_clean_discriminator():
 
 
 # Files, data, reports
+
+
+def test_weights_come_back_without_the_optimizers():
+  agent = fixtures.shared_agent(eager=True)
+  old, first = agent.weights(), agent.state()
+  assert not any('_opt' in k for k in old)
+  assert {k.split('.')[0] for k in old} >= {'world_model', 'disc', 'main', 'explorer', 'delta'}
+  agent.train(*fixtures.batches())
+  trained = agent.state()
+  agent.restore_weights(old)
+  assert fixtures.different(agent.weights(), old) == set()
+  moved = fixtures.different(agent.state(), first)
+  assert moved
+  assert all('_opt.' in k for k in moved)
+  agent.restore_weights(trained)  # a whole checkpoint serves too
+  assert fixtures.different(agent.state(), trained) == set()
+  with pytest.raises(UserError, match='does not fit'):
+    agent.restore_weights({k: v for k, v in old.items() if k != 'delta'})
 
 
 def test_saved_agents_go_on_alike(tmp_path):

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from recon_tf.analysis.diagnose.gap import Model
-from recon_tf.analysis.diagnose.loaded import Trained
+from recon_tf.analysis.diagnose.loaded import Trained, rollouts
 from recon_tf.analysis.runs import anchor_digest, anchor_files, anchor_folder
 from recon_tf.common.checkpoint import load_checkpoint, state_paths
 from recon_tf.common.config import Config
-from recon_tf.common.driver import Driver
 from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
 from recon_tf.common.npz import UNREADABLE, write_npz
@@ -49,8 +48,8 @@ def diagnose(trained: Trained, anchors: Sequence[str] = (), before: str = '') ->
         found[meta['step']] = mean_uncertainty(model, episodes)
   finally:
     agent.restore_weights(newest)
-  result = {'task': run.task, 'method': run.method, 'seed': run.seed, **gain(found)}
-  result['anchors'] = sum(len(x['action']) - 1 for x in episodes)
+  count = sum(len(x['action']) - 1 for x in episodes)
+  result = {**run.identity, **gain(found), 'anchors': count}
   return {**result, 'anchor_digest': anchor_digest(files), 'left_out': left_out}
 
 
@@ -105,10 +104,7 @@ def ensure_anchors(trained: Trained, folders: Sequence[str] = ()) -> list[pathli
 
 
 def _record(trained: Trained, folder: pathlib.Path) -> None:
-  episodes, driver = [], Driver([trained.env], SEED)
-  driver.on_episode(lambda episode, _: episodes.append(episode))
-  driver(lambda obs, state: trained.agent.policy(obs, state, 'eval'), EPISODES)
-  for number, episode in enumerate(episodes):
+  for number, episode in enumerate(rollouts(trained, 'eval', EPISODES, SEED)):
     write_npz(folder / f'{number:03d}.npz', episode, compress=True)
 
 

@@ -33,6 +33,7 @@ CLEAR = 0.12  # metres between a ball's centre and a wall; its radius is 0.1
 GOAL = 0.6  # metres; places nearer to the goal would be solved at once
 TRIES = 4000  # places drawn before a distance counts as impossible in a maze
 ATTEMPTS = 5  # seeds per episode until the expert manages undisturbed
+ELSEWHERE = 'start from the folder that the run was started in.'
 
 Cell = tuple[int, int]
 
@@ -129,8 +130,7 @@ def _maze_jobs(run: Run, env, expert, episodes: int) -> dict:
   way = regions.expert_cloud(run)
   if way is None:
     raise UserError(
-      f"the demonstrations of '{run.path}' are gone or have no positions; start from the folder "
-      'that the run was started in.'
+      f"the demonstrations of '{run.path}' are gone or have no positions; {ELSEWHERE}"
     )
   map_ = Map(env.maze)
   off = cells_off(map_.free, {map_.cell(x) for x in way})
@@ -260,7 +260,9 @@ def _return(env, policy, obs: dict) -> float:
 
 def _policy_jobs(run: Run, env, episodes: int) -> dict:
   """The policy leads; returns are put between random actions and the demonstrations."""
-  shown = read_demonstrations(run, ('reward',))
+  shown = regions.demonstrations(run, ('reward',))
+  if not shown:
+    raise UserError(f"the demonstrations of '{run.path}' are gone; {ELSEWHERE}")
   usual = np.mean([len(x['reward']) - 1 for x in shown])
   size, jobs = env.act_space['action'].shape[0], []
   for index in range(episodes):
@@ -273,19 +275,6 @@ def _policy_jobs(run: Run, env, episodes: int) -> dict:
   low = np.mean([_return(env, random, env.reset(_seed(rng))) for _ in range(8)])
   high = np.mean([x['reward'].sum() for x in shown])
   return {'jobs': jobs, 'low': float(low / env.length), 'high': float(high / env.length)}
-
-
-def read_demonstrations(run: Run, keys: tuple[str, ...]) -> list[dict[str, np.ndarray]]:
-  """Some arrays of the demonstrations that the run learned from."""
-  folder = regions.demo_place(run)
-  paths = list_files(folder)[: run.config.demo_episodes] if folder else []
-  found = [x for x in (regions.read_keys(path, keys) for path in paths) if x]
-  if not found:
-    raise UserError(
-      f"the demonstrations of '{run.path}' are gone or lack one of {', '.join(keys)}; start from "
-      'the folder that the run was started in.'
-    )
-  return found
 
 
 def _job(kind: str, difficulty: float, seed: int, **values) -> dict:

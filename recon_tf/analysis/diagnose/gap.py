@@ -114,7 +114,7 @@ class Model:
 def diagnose(trained: Trained) -> dict:
   """H15 on held-out expert episodes, H5 on the replay, U, and in mazes all of it by region."""
   run, model = trained.run, Model(trained.agent)
-  result = {'task': run.task, 'method': run.method, 'seed': run.seed, 'step': trained.meta['step']}
+  result = {**run.identity, 'step': trained.meta['step']}
   replay = replay_episodes(run)
   if replay:
     result['replay'] = _means(model.gaps(replay, REPLAY_HORIZON), REPLAY_HORIZON)

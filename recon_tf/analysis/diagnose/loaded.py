@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from recon_tf import envs
 from recon_tf.analysis.runs import Run
-from recon_tf.common import Checkpoint, UserError
+from recon_tf.common import Checkpoint, Driver, UserError
 from recon_tf.common.episodes import Episode
 from recon_tf.make_agent import make_agent
 from recon_tf.nn import tfutils
@@ -44,6 +44,14 @@ def trained(run: Run) -> Iterator[Trained]:
     yield Trained(run, agent, meta, env)
   finally:
     env.close()
+
+
+def rollouts(trained: Trained, mode: str, count: int, seed: int) -> list[Episode]:
+  """Fresh episodes of the agent in its environment."""
+  episodes, driver = [], Driver([trained.env], seed)
+  driver.on_episode(lambda episode, _: episodes.append(episode))
+  driver(lambda obs, state: trained.agent.policy(obs, state, mode), count)
+  return episodes
 
 
 class Deployed:

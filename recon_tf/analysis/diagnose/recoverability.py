@@ -1,8 +1,9 @@
 """Does the gate tell from where the main policy returns?
 
-Candidates are real states off the expert's path (probes.py), the same for every method. From each
-the simulator is set to exactly that state and the main policy acts for 15 real steps: it recovers
-if it comes back into the expert's tube. The gate G_H predicts that from imagination alone.
+Candidates are real states off the expert's path (the probes of episodes.py), the same for every
+method. From each the simulator is set to exactly that state and the main policy acts for 15 real
+steps: it recovers if it comes back into the expert's tube. The gate G_H predicts that from
+imagination alone.
 """
 
 import numpy as np
@@ -53,9 +54,9 @@ def diagnose(trained: Trained, tube: float = TUBE) -> dict:
   gate = found['gate']
   oracle = -np.minimum.accumulate(found['distances'], 0)
   label = found['distances'].min(0) <= tube
-  result = {'task': run.task, 'method': run.method, 'seed': run.seed, 'step': trained.meta['step']}
   return {
-    **result,
+    **run.identity,
+    'step': trained.meta['step'],
     'tube': tube,
     'delta': delta,
     'candidates': len(label),

@@ -22,8 +22,9 @@ import numpy as np
 
 from recon_tf import envs
 from recon_tf.analysis.diagnose import displaced
-from recon_tf.analysis.regions import Cloud
-from recon_tf.analysis.runs import Run
+from recon_tf.analysis.regions import Cloud, vector_cloud
+from recon_tf.analysis.runs import Run, grouped
+from recon_tf.analysis.stats import mean_of
 from recon_tf.common import Milestones, UserError, load_checkpoint
 from recon_tf.envs.process import environment
 
@@ -45,11 +46,12 @@ def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = Fals
       agent.restore_weights(weights)
       found = summarize(plan, send(agent, envs_, plan['jobs']), cloud)
       curve.append({'step': step, **{k: found[k] for k in ('score', 'scores', 'by_difficulty')}})
-  names = {'task': run.task, 'method': run.method, 'seed': run.seed, 'step': loaded.meta['step']}
   if 'maze' in plan:
     result['cells'] = cell_table(plan, result['episodes'])
     result['maze'] = plan['maze']
-  return {**names, **result, **({'milestones': curve} if milestones else {})}
+  if milestones:
+    result['milestones'] = curve
+  return {**run.identity, 'step': loaded.meta['step'], **result}
 
 
 def make_plan(run: Run, episodes: int) -> dict:
@@ -90,11 +92,7 @@ def expert_cloud(run: Run, obs_space: dict) -> Cloud | None:
   flags = ('reward', 'is_first', 'is_last', 'is_terminal')
   names = [k for k in obs_space if not k.startswith('log_') and k not in flags]
   keys = tuple(k for k in names if len(obs_space[k].shape) == 1)
-  try:
-    found = displaced.read_demonstrations(run, keys) if keys else []
-  except UserError:
-    return None
-  return Cloud({k: np.concatenate([x[k] for x in found]) for k in keys}) if found else None
+  return vector_cloud(run, keys) if keys else None
 
 
 # Episodes
@@ -179,16 +177,16 @@ def summarize(plan: dict, outcomes: list[dict | None], cloud: Cloud | None) -> d
   ]
   if not episodes:
     raise UserError('every episode was over before the policy could be displaced.')
-  levels = sorted({(x['kind'], x['difficulty']) for x in episodes})
-  by_difficulty = []
-  for kind, difficulty in levels:
-    chosen = [x for x in episodes if (x['kind'], x['difficulty']) == (kind, difficulty)]
-    by_difficulty.append({'kind': kind, 'difficulty': difficulty, **group(plan, chosen)})
+  levels = grouped(episodes, lambda x: (x['kind'], x['difficulty']))
+  by_difficulty = [
+    {'kind': kind, 'difficulty': difficulty, **group(plan, chosen)}
+    for (kind, difficulty), chosen in sorted(levels.items(), key=lambda x: x[0])
+  ]
   off = [x for x in episodes if x['kind'] != 'cells' or x['difficulty'] > 0]
   scores = {kind: kind_score(plan, off, kind) for kind in sorted({x['kind'] for x in off})}
   return {
     'measure': plan['measure'],
-    'score': mean(scores.values()),
+    'score': mean_of(scores.values()),
     'expert': group(plan, off)['expert'],
     'scores': scores,
     'by_difficulty': by_difficulty,
@@ -211,12 +209,12 @@ def episode_row(plan: dict, job: dict, outcome: dict, cloud: Cloud | None) -> di
 
 def group(plan: dict, episodes: list[dict]) -> dict:
   """Score and expert of some episodes, both from 0 to 1."""
-  value = mean(x['value'] for x in episodes)
-  expert = None if episodes[0]['expert'] is None else mean(x['expert'] for x in episodes)
+  value = mean_of(x['value'] for x in episodes)
+  expert = None if episodes[0]['expert'] is None else mean_of(x['expert'] for x in episodes)
   if plan['measure'] == 'return' and expert is None:
     value = share(value - plan['low'], plan['high'] - plan['low'])
   elif plan['measure'] == 'return':
-    usual = mean(x['usual'] for x in episodes)
+    usual = mean_of(x['usual'] for x in episodes)
     value, expert = share(value, expert), share(expert, usual)
   return {'score': value, 'expert': expert, 'episodes': len(episodes)}
 
@@ -224,11 +222,6 @@ def group(plan: dict, episodes: list[dict]) -> dict:
 def share(value: float, whole: float) -> float:
   """Between 0 and 1; nothing of nothing is nothing."""
   return float(np.clip(value / whole, 0, 1)) if whole > 0 else 0.0
-
-
-def mean(values) -> float | None:
-  values = [x for x in values if x is not None]
-  return float(np.mean(values)) if values else None
 
 
 def kind_score(plan: dict, episodes: list[dict], kind: str) -> float | None:
@@ -255,12 +248,9 @@ def by_distance(plan: dict, episodes: list[dict]) -> list[dict]:
 
 def cell_table(plan: dict, episodes: list[dict]) -> list[dict]:
   """Success per cell, and how many steps training spent there."""
-  found = {}
-  for episode in episodes:
-    if 'cell' in episode:
-      found.setdefault(tuple(episode['cell']), []).append(episode)
   rows = []
-  for cell, chosen in found.items():
+  placed = [x for x in episodes if 'cell' in x]
+  for cell, chosen in grouped(placed, lambda x: tuple(x['cell'])).items():
     row = {'cell': list(cell), 'off': chosen[0]['difficulty'], **group(plan, chosen)}
     rows.append({**row, **plan['visits'][f'{cell[0]},{cell[1]}']})
   return rows

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from recon_tf.analysis.paper import COLUMNS
-from recon_tf.analysis.runs import PUSHED
+from recon_tf.analysis.runs import PUSHED, grouped
 from recon_tf.common.errors import UserError
 from recon_tf.evaluation import evaluate
 
@@ -112,10 +112,9 @@ def measure_of(found: Mapping[str, dict]) -> str:
 def column_means(found: Mapping[str, dict], measure: str) -> dict[str, float]:
   """Episodes are averaged within a configuration, then configurations within a column."""
   key = {'success': 'successes', 'return': 'returns'}[measure]
-  columns = {}
-  for configuration in found.values():
-    columns.setdefault(configuration['column'], []).append(np.mean(configuration[key]))
-  return {x: float(np.mean(columns[x])) for x in (*COLUMNS, PUSHED) if x in columns}
+  columns = grouped(found.values(), lambda x: x['column'])
+  mean = lambda column: float(np.mean([np.mean(x[key]) for x in columns[column]]))
+  return {x: mean(x) for x in (*COLUMNS, PUSHED) if x in columns}
 
 
 def summarize(run, step: int, found: dict, skipped: dict[str, str]) -> dict:
@@ -124,9 +123,7 @@ def summarize(run, step: int, found: dict, skipped: dict[str, str]) -> dict:
     raise UserError(f"'{run.path}': no configuration could be evaluated: {skipped}.")
   measure = measure_of(found)
   return {
-    'task': run.task,
-    'method': run.method,
-    'seed': run.seed,
+    **run.identity,
     'step': step,
     'measure': measure,
     'columns': column_means(found, measure),

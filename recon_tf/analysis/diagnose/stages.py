@@ -26,13 +26,13 @@ from recon_tf.analysis.diagnose.episodes import (
 from recon_tf.analysis.diagnose.loaded import Deployed, Trained
 from recon_tf.analysis.stats import auroc
 from recon_tf.behavior import ActorCritic
-from recon_tf.common.driver import Driver
 from recon_tf.common.episodes import load_episode
 from recon_tf.common.errors import UserError
 from recon_tf.common.replay import Replay
 from recon_tf.evaluation import evaluate
 from recon_tf.nn.tfutils import Seeds
 
+SEED = 31_000  # of random episodes
 CONTEXT, AHEAD = 5, 15
 OWN = 10  # newest episodes of the run
 EPISODES = 20
@@ -63,7 +63,7 @@ class Ladder:
 
   @functools.cached_property
   def random(self) -> float:
-    episodes = rollouts(self.trained, 'random', RANDOM)
+    episodes = loaded.rollouts(self.trained, 'random', RANDOM, SEED)
     if 'log_success' in episodes[0]:
       return float(np.mean([x['log_success'].max() for x in episodes]))
     return float(np.mean([x['reward'].sum() for x in episodes]))
@@ -86,13 +86,6 @@ def score(trained: Trained, policy) -> float:
   """Success, or the return where the task has none."""
   result = evaluate(policy, [trained.env], EPISODES, 32_000)
   return float(np.mean(result['successes'] or result['returns']))
-
-
-def rollouts(trained: Trained, mode: str, count: int) -> list:
-  episodes, driver = [], Driver([trained.env], 31_000)
-  driver.on_episode(lambda episode, _: episodes.append(episode))
-  driver(lambda obs, state: trained.agent.policy(obs, state, mode), count)
-  return episodes
 
 
 # 1
@@ -239,7 +232,7 @@ def discriminates(ladder: Ladder) -> Numbers:
   trained, agent = ladder.trained, ladder.agent
   rate = lambda episodes: agent.disc.prob(*_all_pairs(agent, episodes)[:2]).numpy()
   expert = rate(ladder.held_out)
-  random = rate(rollouts(trained, 'random', 4))
+  random = rate(loaded.rollouts(trained, 'random', 4, SEED))
   noisy = {x: rate(noisy_expert(ladder.run, trained.env, x)) for x in NOISES}
   gap = ladder.run.metrics().get('disc/gap', (np.array([]), np.array([])))[1]
   numbers = {

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from recon_tf.analysis.archive import clearest, frames_of
-from recon_tf.analysis.paper import paper_number, paper_tasks
+from recon_tf.analysis.paper import PAIR, paper_number, paper_tasks
 from recon_tf.analysis.report import style
 from recon_tf.analysis.report.tables import Row, in_percent
 from recon_tf.analysis.runs import (
@@ -25,6 +25,7 @@ from recon_tf.analysis.runs import (
 from recon_tf.analysis.stats import center_and_band
 
 MAIN = ('bc', 'dadac', 'vmail', 'cmil', 'iqmpc', 'recon')
+CLONES = ('bc_raw', 'bc_equal')  # ours, beside the paper's
 RECOVERABILITY = ('no_recovery', 'recon')
 DESIGN = {
   'exploration signal': ('recon', 'no_recovery', 'terminal_only', 'random_collect'),
@@ -153,12 +154,16 @@ def curves_figure(groups: list[Group]) -> Figure:
 @style.STYLED
 def main_figure(groups: list[Group]) -> Figure:
   """fig:main_curves: score against steps, two rows of four panels, a panel for each task."""
-  known = {x.method for x in groups}
-  methods = [x for x in ('bc_raw', 'bc_equal') if x in known]
-  methods += [x for x in MAIN if x != 'bc' or 'bc' in known or not methods]
+  known = {x.method for x in groups if x.task in paper_tasks()}
+  methods = [x for x in (*CLONES, *MAIN) if x in known] or MAIN
   figure, panels = style.make_panels([style.task_name(x) for x in paper_tasks()])
   for task, axes in zip(paper_tasks(), panels.values(), strict=True):
-    draw_panel(axes, task, groups, methods, style.method_style(methods), paper=True)
+    draw_panel(axes, task, groups, methods, style.method_style(methods), paper=PAIR)
+  # One sentence for what no panel has; a panel names only what others have.
+  instead = ('bc',) if set(CLONES) & known else ()
+  missing = [style.label(x) for x in MAIN if x not in (*methods, *instead)]
+  if missing:
+    figure.supxlabel(f'no runs of {", ".join(missing)}', fontsize=9, color=style.GREY)
   order = [style.label(x) for x in methods]
   return style.legend_above(figure, panels.values(), 9, order)
 
@@ -170,7 +175,7 @@ def recoverability_figure(groups: list[Group]) -> Figure:
   figure, panels = style.make_panels([style.task_name(x) for x in tasks])
   look = style.method_style(RECOVERABILITY)
   for task, axes in zip(tasks, panels.values(), strict=True):
-    draw_panel(axes, task, groups, RECOVERABILITY, look, paper=True)
+    draw_panel(axes, task, groups, RECOVERABILITY, look, paper=PAIR[1:])
   return style.legend_above(figure, panels.values(), 4)
 
 
@@ -185,7 +190,7 @@ def design_figure(groups: list[Group]) -> Figure:
       axes, below = grid[2 * number : 2 * number + 2, column]
       axes.set_title(f'{style.task_name(task)}: {part}')
       look = style.ranked_style(methods)
-      draw_panel(axes, task, groups, methods, look, NAMES.get(part, {}), paper=True)
+      draw_panel(axes, task, groups, methods, look, NAMES.get(part, {}), paper=PAIR[1:])
       below.set_axis_off()
       if axes.lines:
         below.legend(*axes.get_legend_handles_labels(), loc='upper center', ncols=2, fontsize=8)
@@ -194,28 +199,33 @@ def design_figure(groups: list[Group]) -> Figure:
 
 def draw_panel(
   axes: Axes, task: str, groups: list[Group], methods: Sequence[str], looks: dict[str, dict],
-  names: dict[str, str] | None = None, paper: bool = False,
+  names: dict[str, str] | None = None, paper: Sequence[str] = (),
 ) -> None:  # fmt: skip
-  """Curves of these methods on one task with the expert; the panel says which are missing."""
+  """Curves of these methods on one task, the expert, the paper; names the methods that lack."""
   own = [x for x in groups if x.task == task and x.method in methods]
   curves = [x for x in map(learning_curve, own) if x.lines]
   if not curves:
     style.empty(axes, task, methods)
     return
+  label = lambda method: (names or {}).get(method, style.label(method))
   for curve in sorted(curves, key=lambda x: methods.index(x.group.method)):
     method = curve.group.method
-    name = (names or {}).get(method, style.label(method))
-    draw_curve(axes, curve, looks[method], name, seeds=len(curves) <= CLEAR)
+    if not without_steps(curve):
+      draw_curve(axes, curve, looks[method], label(method), seeds=len(curves) <= CLEAR)
   expert = expert_score(own)
   if expert is not None:
     height = in_percent(expert, curves[0].score)
     axes.axhline(height, color='#333333', lw=1, ls=(0, (4, 3)), label='expert')
   end = span_budget(axes, curves)
-  for method in methods if paper else ():
+  for curve in curves:
+    if without_steps(curve):
+      draw_level(axes, curve, looks[curve.group.method], label(curve.group.method))
+  for method in paper:
     value = paper_number('robustness', task, 'Clean', method)
     if value is not None:
       style.mark_paper(axes, [end], [value], method)
   known = {x.group.method for x in curves}
+  style.score_axis(axes, curves[0].score)
   style.name_missing(axes, [x for x in methods if x not in known])
 
 
@@ -226,20 +236,34 @@ def draw_curve(axes: Axes, curve: Curve, look: dict, name: str, seeds: bool = Tr
       axes.plot(*line, color=look['color'], lw=0.7, alpha=0.35)
     axes.fill_between(curve.steps, curve.low, curve.high, color=look['color'], alpha=0.12, lw=0)
   axes.plot(curve.steps, curve.center, lw=1.8, ms=4, **look, label=name)
-  style.score_axis(axes, curve.score)
-  axes.set_xlabel('environment steps')
-  axes.xaxis.set_major_locator(_ticks())
-  axes.xaxis.set_major_formatter('{x:,.0f}')
+
+
+def without_steps(curve: Curve) -> bool:
+  """Whether its method never acts, as a clone: then its score is a level, not a curve."""
+  return all(run.config.steps == 0 for run in curve.group.runs)
+
+
+def draw_level(axes: Axes, curve: Curve, look: dict, name: str) -> None:
+  """A dotted line over the whole budget of the others, with its interval."""
+  if curve.high[-1] > curve.low[-1]:
+    axes.axhspan(curve.low[-1], curve.high[-1], color=look['color'], alpha=0.12, lw=0)
+  axes.axhline(curve.center[-1], color=look['color'], lw=1.8, ls=':', label=name)
 
 
 def _ticks() -> MaxNLocator:
-  return MaxNLocator(4, steps=[1, 2, 5, 10])
+  return MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
 
 
 def span_budget(axes: Axes, curves: list[Curve]) -> float:
   """Shows the whole budget, so that unfinished runs look unfinished; returns its last step."""
   last = lambda x: [steps[-1] for steps, _ in x.lines] + [run.config.steps for run in x.group.runs]
-  end = max([1, *(step for x in curves for step in last(x))])
+  end = max(step for x in curves for step in last(x))
+  axes.set_xlabel('environment steps')
+  axes.xaxis.set_major_locator(_ticks())
+  axes.xaxis.set_major_formatter('{x:,.0f}')
+  if not end:  # clones alone
+    axes.set(xticks=[], xlabel='without environment steps')
+  end = end or 1
   axes.set_xlim(-0.02 * end, 1.03 * end)
   return end
 
@@ -254,10 +278,10 @@ def clock_figure(groups: list[Group]) -> Figure:
     axes, name = panels[names[group.setting]], style.label(group.method)
     for run in group.runs:
       axes.plot(*clock_line(run), lw=1.2, ms=3.5, alpha=0.8, **looks[group.method], label=name)
-    style.score_axis(axes, run_score(group.runs[0]))
     axes.set_xlabel('minutes, pretraining included')
-  for axes in panels.values():  # last, because it ends the automatic scale
-    axes.set_xlim(left=0)
+  for setting, own in settings.items():
+    style.score_axis(panels[names[setting]], run_score(own[0].runs[0]))
+    panels[names[setting]].set_xlim(left=0)
   return style.legend_above(figure, panels.values())
 
 
@@ -308,6 +332,8 @@ def traces_figure(groups: list[Group]) -> Figure:
     if not axes.lines:
       style.say(axes, 'not logged')
     axes.xaxis.set_major_locator(_ticks())
+    axes.xaxis.set_major_formatter('{x:,.0f}')
+  figure.supxlabel('environment steps', fontsize=9)
   return style.legend_above(figure, panels.values(), 7)
 
 
@@ -358,7 +384,7 @@ def prediction_figure(frames: np.ndarray, title: str, columns: int = 10) -> Figu
   times = np.unique(np.linspace(0, len(frames) - 1, count).round().astype(int))
   height = frames.shape[1] // len(ROWS)
   figure = Figure((1.05 * len(times) + 0.6, 1.05 * len(ROWS) + 0.75), layout='constrained')
-  figure.get_layout_engine().set(w_pad=0.015, h_pad=0.015, hspace=0, wspace=0)
+  figure.get_layout_engine().set(w_pad=0.015, h_pad=0.03, hspace=0, wspace=0)
   grid = figure.subplots(len(ROWS), len(times), squeeze=False)
   for row, (name, line) in enumerate(zip(ROWS, grid, strict=True)):
     for time, axes in zip(times, line, strict=True):

@@ -47,7 +47,7 @@ def _rows(
   methods = methods or sorted({x.method for x in own}, key=method_rank)
   found = {part: with_data(own, part) for _, part, _ in parts}
   known = [group for results in found.values() for group, _ in results]
-  tasks = style.tasks_with(known, methods, list(style.by_task(own))[:1] or POINTMAZE)
+  tasks = style.tasks_with(known, methods, [x.task for x in own[:1]] or POINTMAZE)
   figure, grid = style.make_grid(len(tasks), len(parts), 3.6, 2.9)
   for task, row in zip(tasks, grid, strict=True):
     for axes, (title, part, draw) in zip(row, parts, strict=True):
@@ -121,7 +121,7 @@ def deciles_figure(groups: list[Group]) -> Figure:
 def robustness_figure(groups: list[Group]) -> Figure:
   """tab:robustness as bars: a panel for each task, four columns, triangles are the paper's."""
   found = with_data([x for x in groups if x.method in PAIR], 'robust')
-  usual = list(style.by_task(groups))[:1] or POINTMAZE
+  usual = [x.task for x in groups[:1]] or POINTMAZE
   tasks = style.tasks_with([x for x, _ in found], PAIR, usual)
   figure, panels = style.make_panels([style.task_name(x) for x in tasks])
   for task, axes in zip(tasks, panels.values(), strict=True):
@@ -306,12 +306,13 @@ def calibration(axes: Axes, found: Measured, horizon: str) -> None:
   axes.set(xlim=(-0.04, 1.04), ylim=(-0.05, 1.05))
 
 
-def pooled(parts: list[dict], least: int = 5) -> np.ndarray:
+def pooled(parts: list[dict], least: int = 5, number: int = 5) -> np.ndarray:
   """[bins, 5] of prediction, frequency, its 95 % interval and count; few states are left out."""
   bins = {}
   for x in parts:
     for predicted, frequency, count in zip(x['predicted'], x['frequency'], x['count'], strict=True):
-      bins.setdefault(min(int(10 * predicted), 9), []).append((predicted, frequency, count))
+      place = min(int(number * predicted), number - 1)
+      bins.setdefault(place, []).append((predicted, frequency, count))
   rows = []
   for _, members in sorted(bins.items()):
     predicted, frequency, count = np.array(members).T

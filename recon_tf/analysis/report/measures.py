@@ -1,6 +1,6 @@
 """Tables of what evaluate and diagnose measured, with the paper's numbers beside ours."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from recon_tf.analysis import regions
 from recon_tf.analysis.cost import MIB, RECORDS, group_cost
@@ -15,7 +15,7 @@ from recon_tf.analysis.report.tables import (
   robust_rows,
   robust_table,
 )
-from recon_tf.analysis.runs import Group, anchors_differ, settings_of, with_data
+from recon_tf.analysis.runs import Group, anchors_differ, grouped, settings_of, with_data
 from recon_tf.analysis.stats import mean_of
 
 GAP_COLUMNS = {
@@ -24,6 +24,22 @@ GAP_COLUMNS = {
   'uncertainty': ('U × 1000', lambda x: 1000 * x['expert']['uncertainty']),
 }
 DISPLACED = {'distance': 'm', 'cells': 'cells', 'decisions': 'decisions'}  # units of recovery
+
+
+def measured_rows(
+  groups: list[Group], part: str, cells: Callable, lines: Callable | None = None
+) -> list[tuple[str, ...]]:
+  """Setting, method, seeds and cells(entries) of each group; lines(results) parts it by name."""
+  rows = []
+  for group, results in with_data(groups, part):
+    for name, own in (lines(results) if lines else {'': results}).items():
+      names = (name,) if lines else ()
+      rows.append((group.setting, group.method, str(len(own)), *names, *cells(own)))
+  return rows
+
+
+def _mean(entries: Iterable[dict], key: str) -> float | None:
+  return mean_of(x[key] for x in entries)
 
 
 def robustness_table(groups: list[Group]) -> Table:
@@ -47,26 +63,23 @@ def robustness_table(groups: list[Group]) -> Table:
 
 def recovery_table(groups: list[Group]) -> Table:
   """From displaced states, by how far off the way they are; ours, the paper has no such table."""
-  rows = []
-  for group, results in with_data(groups, 'recovery'):
-    levels = dict.fromkeys(
-      (x['kind'], x['difficulty']) for result in results for x in result['by_difficulty']
-    )
-    for kind, difficulty in levels:
-      own = recovery_at(results, kind, difficulty)
-      mean = lambda key, own=own: mean_of([x[key] for x in own])
-      name = f'{difficulty:g} {DISPLACED.get(kind, kind)}'
-      cells = [fixed(mean('score')), fixed(mean('expert')), str(sum(x['episodes'] for x in own))]
-      rows.append((group.setting, group.method, str(len(own)), name, *cells))
-    score = [mean_of([x[key] for x in results]) for key in ('score', 'expert')]
-    cells = [fixed(score[0]), fixed(score[1]), NONE]
-    rows.append((group.setting, group.method, str(len(results)), 'all that count', *cells))
+
+  def lines(results: list[dict]) -> dict:
+    name = lambda x: f'{x["difficulty"]:g} {DISPLACED.get(x["kind"], x["kind"])}'
+    levels = grouped((x for result in results for x in result['by_difficulty']), name)
+    return {**levels, 'all that count': [{**x, 'episodes': None} for x in results]}
+
+  def cells(own: list[dict]) -> list[str]:
+    count = NONE if own[0]['episodes'] is None else str(sum(x['episodes'] for x in own))
+    return [fixed(_mean(own, 'score')), fixed(_mean(own, 'expert')), count]
+
   head = ('task', 'method', 'seeds', 'displaced by', 'score', 'expert', 'episodes')
   notes = [
     'Share of episodes in which the deployed policy succeeds after it was displaced (for returns: '
     'its share of what the expert gets from there). What counts: displacements that the expert '
     'itself manages; kinds weigh the same, cells on the way are left out.'
   ]
+  rows = measured_rows(groups, 'recovery', cells, lines)
   return make_table('recovery', 'Recovery from displaced states', head, rows, notes, 'recovery')
 
 
@@ -79,10 +92,8 @@ def recovery_at(results: list[dict], kind: str, difficulty: float) -> list[dict]
 def gap_table(groups: list[Group]) -> Table:
   """tab:wm_diagnostics: prediction gaps and uncertainty, CMIL/RECON with relative change."""
   columns = list(GAP_COLUMNS)
-  rows, settings = [], {}
-  for group, results in with_data(groups, 'gap'):
-    settings.setdefault(group.setting, []).append((group, results))
-  for setting, own in settings.items():
+  rows = []
+  for setting, own in grouped(with_data(groups, 'gap'), lambda x: x[0].setting).items():
     means = {}
     for group, results in own:
       pick = lambda column, results=results: mean_of([gap_value(x, column) for x in results])
@@ -115,19 +126,19 @@ def gap_value(result: dict, column: str) -> float | None:
 
 def deciles_table(groups: list[Group]) -> Table:
   """fig:uncertainty_deciles in numbers: does U rank held-out error?"""
-  rows = []
-  for group, results in with_data(groups, 'gap'):
+
+  def lines(results: list[dict]) -> dict:
     names = dict.fromkeys(k for x in results for k in x.get('deciles', {}))
-    for name in names:
-      own = [x['deciles'][name] for x in results if name in x.get('deciles', {})]
-      ends = [mean_of([x['gap'][i] for x in own]) for i in (0, -1)]
-      rank = mean_of([x['rank_correlation'] for x in own])
-      starts = str(round(mean_of([x['starts'] for x in own])))
-      cells = [digits(x) for x in ends]
-      cells += [NONE if rank is None else f'{rank:+.2f}']
-      rows.append((group.setting, group.method, str(len(own)), name, starts, *cells))
+    return {k: [x['deciles'][k] for x in results if k in x.get('deciles', {})] for k in names}
+
+  def cells(own: list[dict]) -> list[str]:
+    ends = [digits(mean_of(x['gap'][i] for x in own)) for i in (0, -1)]
+    rank = _mean(own, 'rank_correlation')
+    return [str(round(_mean(own, 'starts'))), *ends, NONE if rank is None else f'{rank:+.2f}']
+
   head = ('task', 'method', 'seeds', 'states', 'starts', 'gap, lowest U', 'gap, highest U', 'rank')
   notes = ['Held-out H15 gap in the lowest and highest decile of U; rank: Spearman, all starts.']
+  rows = measured_rows(groups, 'gap', cells, lines)
   return make_table('deciles', 'Disagreement and held-out error', head, rows, notes, 'gap')
 
 
@@ -149,21 +160,16 @@ def _paper_row(table: str, setting: str, task: str) -> list[tuple[str, ...]]:
 
 def recoverability_table(groups: list[Group]) -> Table:
   """AUROC of the gate and of the oracle, and how well the gate is calibrated."""
-  rows, horizons, tubes = [], [], set()
-  found = with_data(groups, 'recoverability')
-  for _, results in found:
-    horizons = horizons or [int(x) for x in results[0]['calibration']]
-    tubes |= {x['tube'] for x in results}
-  for group, results in found:
-    at = lambda key, h, results=results: mean_of(
-      [x[key][x['horizons'].index(h)] for x in results if h in x['horizons']]
-    )
-    cells = [f'{mean_of([x["candidates"] for x in results]):.0f}']
-    cells += [f'{100 * mean_of([x["recovered"] for x in results]):.0f}']
-    cells += [fixed(at(key, h)) for h in horizons for key in ('auroc', 'oracle')]
-    errors = [[x['calibration'].get(str(h), {}).get('error') for x in results] for h in horizons]
-    cells += [fixed(mean_of(x)) for x in errors]
-    rows.append((group.setting, group.method, str(len(results)), *cells))
+  found = [x for _, results in with_data(groups, 'recoverability') for x in results]
+  horizons = [int(x) for x in found[0]['calibration']] if found else []
+  tubes = {x['tube'] for x in found}
+
+  def cells(own: list[dict]) -> list[str]:
+    at = lambda key, h: mean_of(x[key][x['horizons'].index(h)] for x in own if h in x['horizons'])
+    error = lambda h: mean_of(x['calibration'].get(str(h), {}).get('error') for x in own)
+    scores = [fixed(at(key, h)) for h in horizons for key in ('auroc', 'oracle')]
+    return [*_candidates(own), *scores, *(fixed(error(h)) for h in horizons)]
+
   head = ['task', 'method', 'seeds', 'states', 'recovered %']
   head += [f'{name} H{h}' for h in horizons for name in ('AUROC', 'oracle')]
   head += [f'calibration error H{h}' for h in horizons]
@@ -173,23 +179,22 @@ def recoverability_table(groups: list[Group]) -> Table:
     'The paper prints no numbers of its figure.',
   ]
   title = 'Recoverability: prediction and reality'
+  rows = measured_rows(groups, 'recoverability', cells)
   return make_table('recoverability', title, tuple(head), rows, notes, 'recoverability')
+
+
+def _candidates(own: list[dict]) -> list[str]:
+  back = _mean(own, 'recovered')
+  return [f'{_mean(own, "candidates"):.0f}', NONE if back is None else f'{100 * back:.0f}']
 
 
 def tube_table(groups: list[Group]) -> Table:
   """What counts as back decides what the gate is asked: the same for wider tubes."""
-  rows = []
   names = ('auroc_5', 'oracle_5', 'auroc_15', 'oracle_15')
-  for group, results in with_data(groups, 'recoverability'):
-    tubes = {}  # seeds may have been measured with different ones
-    for x in (x for result in results for x in result.get('tubes', ())):
-      tubes.setdefault(f'{x["tube"]:.2f}', []).append(x)
-    for tube, own in tubes.items():
-      mean = lambda key, own=own: mean_of([x[key] for x in own])
-      back = mean('recovered')
-      cells = [tube, f'{mean("candidates"):.0f}']
-      cells += [NONE if back is None else f'{100 * back:.0f}', *(fixed(mean(x)) for x in names)]
-      rows.append((group.setting, group.method, str(len(own)), *cells))
+  cells = lambda own: [*_candidates(own), *(fixed(_mean(own, x)) for x in names)]
+  # Seeds may have been measured with different tubes.
+  tubes = lambda results: (x for result in results for x in result.get('tubes', ()))
+  lines = lambda results: grouped(tubes(results), lambda x: f'{x["tube"]:.2f}')
   head = ('task', 'method', 'seeds', 'tube', 'states', 'recovered %', 'AUROC H5', 'oracle H5',
           'AUROC H15', 'oracle H15')  # fmt: skip
   notes = [
@@ -197,21 +202,21 @@ def tube_table(groups: list[Group]) -> Table:
     'demonstrations a narrow tube counts a parallel way to the goal as lost.'
   ]
   title = 'Recoverability by what counts as back'
+  rows = measured_rows(groups, 'recoverability', cells, lines)
   return make_table('tubes', title, head, rows, notes, 'recoverability')
 
 
 def acquisition_table(groups: list[Group]) -> Table:
   """Fall of U on fixed anchors, in all and per online step."""
-  rows = []
+
+  def cells(own: list[dict]) -> list[str]:
+    first, last = (mean_of(x['steps'][i] for x in own) for i in (0, -1))
+    numbers = [mean_of(1000 * x['uncertainty'][i] for x in own) for i in (0, -1)]
+    numbers += [mean_of(1000 * x['gain'] for x in own)]
+    numbers += [mean_of(1e6 * x['gain_per_step'] for x in own)]
+    return [f'{_mean(own, "anchors"):.0f}', f'{first:.0f} to {last:.0f}', *map(digits, numbers)]
+
   found = with_data(groups, 'acquisition')
-  for group, results in found:
-    mean = lambda pick, results=results: mean_of([pick(x) for x in results])
-    ends = [mean(lambda x, i=i: 1000 * x['uncertainty'][i]) for i in (0, -1)]
-    steps = f'{mean(lambda x: x["steps"][0]):.0f} to {mean(lambda x: x["steps"][-1]):.0f}'
-    gain = [mean(lambda x: 1000 * x['gain']), mean(lambda x: 1e6 * x['gain_per_step'])]
-    anchors = f'{mean(lambda x: x["anchors"]):.0f}'
-    cells = [digits(x) for x in (*ends, *gain)]
-    rows.append((group.setting, group.method, str(len(results)), anchors, steps, *cells))
   head = ('task', 'method', 'seeds', 'anchors', 'online steps', 'U before × 1000',
           'U after × 1000', 'ΔU × 1000', 'ΔU per step × 10⁶')  # fmt: skip
   notes = [
@@ -223,6 +228,7 @@ def acquisition_table(groups: list[Group]) -> Table:
   notes += [
     f'These are on different anchors and do not compare: {x}.' for x in anchors_differ(found)
   ]
+  rows = measured_rows(groups, 'acquisition', cells)
   return make_table('acquisition', 'Acquisition gain', head, rows, notes, 'acquisition')
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Drawing
 from recon_tf.analysis.paper import PAIR, paper_tasks
 from recon_tf.analysis.report import curves, diagnostics, measures, style
 from recon_tf.analysis.report.tables import Table
-from recon_tf.analysis.runs import COMMANDS, Group, Run, group_runs, with_data
+from recon_tf.analysis.runs import COMMANDS, Group, Run, group_runs, grouped, with_data
 
 TASKS = tuple(paper_tasks())
 POINTMAZE = diagnostics.POINTMAZE
@@ -105,10 +105,7 @@ def draw_variants(
   name: str, groups: list[Group], folder: pathlib.Path, vector: bool = True
 ) -> dict[str, pathlib.Path]:
   """A figure for each variant, named after it if there are several."""
-  variants = {}
-  for group in groups:
-    variants.setdefault(group.variant, []).append(group)
-  paths = {}
+  variants, paths = grouped(groups, lambda x: x.variant), {}
   for variant, own in (variants or {'': []}).items():
     title = f'{name}-{style.slug(variant)}' if len(variants) > 1 and variant else name
     paths[title] = style.save_figure(FIGURES[name].figure(own), folder, title, vector)

@@ -15,15 +15,15 @@ from scipy.spatial import cKDTree
 
 from recon_tf.analysis.commands import usual_command
 from recon_tf.analysis.paper import paper_tasks
-from recon_tf.analysis.runs import Group, observations, settings_of
+from recon_tf.analysis.runs import Group, Run, observations, settings_of
 
 # Okabe and Ito's palette; lines also differ in their markers, for print without colour.
 COLORS = {
   'bc': '#999999', 'vmail': '#56B4E9', 'cmil': '#0072B2', 'no_recovery': '#E69F00',
   'recon': '#D55E00', 'dadac': '#009E73', 'iqmpc': '#CC79A7', 'bc_raw': '#000000',
-  'bc_equal': '#7F7F7F',   'random_collect': '#B8A200',
+  'random_collect': '#B8A200', 'bc_equal': '#7A4FBF',
 }  # fmt: skip
-SPARE = ('#7A4FBF', '#8C564B', '#17BECF', '#5B8C2A')
+SPARE = ('#8C564B', '#17BECF', '#5B8C2A', '#D2691E')
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*')
 REGION_COLORS = {'support': '#009E73', 'near': '#F0E442', 'far': '#CC79A7'}
 GREY = '#666666'
@@ -44,10 +44,9 @@ STYLED = mpl.rc_context(STYLE)  # as a decorator, so that importing changes nobo
 
 # The paper's names of the methods and tasks.
 LABELS = {
-  'bc': 'BC', 'bc_equal': 'BC', 'bc_raw': 'BC, raw vectors', 'dadac': 'DA-DAC', 'vmail': 'V-MAIL',
-  'cmil': 'CMIL',
-  'iqmpc': 'IQ-MPC', 'recon': 'RECON', 'no_recovery': 'without gate',
-  'random_collect': 'random windows', 'cmil_code': "CMIL's code",
+  'bc': 'BC', 'bc_equal': 'BC, equal updates', 'bc_raw': 'BC, raw vectors', 'dadac': 'DA-DAC',
+  'vmail': 'V-MAIL', 'cmil': 'CMIL', 'iqmpc': 'IQ-MPC', 'recon': 'RECON',
+  'no_recovery': 'without gate', 'random_collect': 'random windows', 'cmil_code': "CMIL's code",
 }  # fmt: skip
 TASKS = {
   'maze_umaze': 'U-Maze', 'maze_pointmaze': 'PointMaze', 'metaworld_drawer-open': 'Drawer Open',
@@ -66,17 +65,15 @@ def task_name(task: str) -> str:
 
 def titles(groups: list[Group]) -> dict[str, str]:
   """Settings as a reader names them: 'U-Maze, pixels', with the variant only where needed."""
-  bases, plain = {}, {}
-  for setting, own in settings_of(groups).items():
-    first = own[0].runs[0]
-    base = f'{task_name(own[0].task)}, {observations(first)}'
-    base += ', pushed' if first.config.eval_kicks else ''
-    plain[setting] = base, own[0].variant
-    bases.setdefault(base, []).append(setting)
-  return {
-    k: f'{base} ({variant.replace("_", " ")})' if len(bases[base]) > 1 else base
-    for k, (base, variant) in plain.items()
-  }
+  plain = {k: _plain_title(own[0].runs[0]) for k, own in settings_of(groups).items()}
+  variants = {x.setting: x.variant.replace('_', ' ') for x in groups}
+  once = lambda base: list(plain.values()).count(base) == 1
+  return {k: base if once(base) else f'{base} ({variants[k]})' for k, base in plain.items()}
+
+
+def _plain_title(run: Run) -> str:
+  pushed = ', pushed' if run.config.eval_kicks else ''
+  return f'{task_name(run.task)}, {observations(run)}{pushed}'
 
 
 def method_style(methods: Sequence[str]) -> dict[str, dict]:
@@ -173,20 +170,16 @@ def legend_above(
 
 
 def score_axis(axes: Axes, score: str) -> None:
+  """From nothing up; the last call of a panel, because it ends the automatic scale."""
   axes.set_ylabel(score_name(score))
   if score == 'success':
     axes.set_ylim(-3, 103)
+  elif axes.get_ylim()[0] > 0:
+    axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
 
 
 def score_name(score: str) -> str:
   return 'success (%)' if score == 'success' else 'return'
-
-
-def by_task(groups: Iterable[Group]) -> dict[str, list[Group]]:
-  found = {}
-  for group in groups:
-    found.setdefault(group.task, []).append(group)
-  return found
 
 
 def tasks_with(groups: list[Group], methods: Iterable[str], usual: Sequence[str]) -> list[str]:
@@ -257,5 +250,5 @@ def say(axes: Axes, words: str, width: int = 32) -> None:
 def name_missing(axes: Axes, methods: Sequence[str], what: str = 'no runs') -> None:
   """Which methods are missing, below the axis."""
   if methods:
-    text = textwrap.fill(f'{what}: {", ".join(methods)}', 44)
+    text = textwrap.fill(f'{what}: {", ".join(map(label, methods))}', 44)
     axes.set_xlabel(f'{axes.get_xlabel()}\n{text}'.strip(), color=GREY)

@@ -28,7 +28,7 @@ class FeatureDiscriminator(Discriminator):
     orthogonalize(rng, [self.head, self.mlp])
 
   def project(self, inputs) -> tf.Tensor:
-    """What the penalty counts as the input, from features or, with an own encoder, observations."""
+    """What the penalty counts as the input: from features, or from observations if encoded here."""
     return self.head(self.encoder(inputs) if self.encoder else inputs)
 
   def log_prob(self, inputs, action: tf.Tensor) -> tf.Tensor:

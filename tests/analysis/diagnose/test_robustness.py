@@ -130,8 +130,8 @@ def test_perturbations_are_applied_as_specified_and_taken_off(workers):
     assert all(clean[i][k].tobytes() == again[i][k].tobytes() for k in clean[i])
 
 
-@pytest.mark.parametrize(('amount', 'shares'), [(3, [2, 1]), (4, [2, 2]), (1, [1])])
-def test_both_signs_share_the_episodes(workers, monkeypatch, amount, shares):
+@pytest.mark.parametrize(('count', 'shares'), [(3, [2, 1]), (4, [2, 2]), (1, [1])])
+def test_both_signs_share_the_episodes(workers, monkeypatch, count, shares):
   asked = []
 
   def evaluate(agent, envs, episodes, seed, video):
@@ -140,11 +140,11 @@ def test_both_signs_share_the_episodes(workers, monkeypatch, amount, shares):
 
   monkeypatch.setattr(robustness, 'evaluate', evaluate)
   impulse = robustness.CONFIGURATIONS[5]
-  result = robustness.evaluate_configuration(None, workers, impulse, amount, 7)
+  result = robustness.evaluate_configuration(None, workers, impulse, count, 7)
   assert [x[0] for x in asked] == shares
   assert [x[1] for x in asked] == [[0.15, 0.15], [-0.15, -0.15]][: len(shares)]
   assert {x[2] for x in asked} == {7}  # the same starts
-  assert len(result['returns']) == amount
+  assert len(result['returns']) == count
 
 
 def test_configuration_is_the_training_evaluation_under_shifts(workers):

@@ -91,9 +91,24 @@ def test_main_curves_say_what_is_missing_and_what_the_paper_has(groups):
   assert set(drawn) == {'CMIL', 'RECON', 'CMIL, paper', 'RECON, paper'}
   np.testing.assert_allclose(drawn['RECON'].get_ydata(), [20, 60])
   assert list(drawn['CMIL, paper'].get_ydata()) == [40.0]
-  assert 'no runs: bc, dadac, vmail, iqmpc' in maze.get_xlabel()
+  assert figure.get_supxlabel() == 'no runs of BC, DA-DAC, V-MAIL, IQ-MPC'
   words = ' '.join(panels['Walker Run'].texts[0].get_text().split())
   assert 'python scripts/train.py --configs dmc METHOD --task dmc_walker_run' in words
+
+
+def test_a_clone_that_never_acts_is_a_level_and_no_curve(tmp_path):
+  make_run(tmp_path, 'bc_raw', final=(0, 0.75), steps=0)
+  figure = paper_curves.main_figure(group_runs(find_runs(tmp_path)))
+  panels = {x.get_title(): x for x in figure.axes}
+  alone = panels['PointMaze']
+  (level,) = [x for x in alone.lines if x.get_label() == 'BC, raw vectors']
+  assert level.get_ydata() == [75, 75]
+  assert alone.get_xlabel() == 'without environment steps'
+  make_run(tmp_path, 'recon', final=(1000, 0.5), evaluations={0: 0.1}, steps=1000)
+  figure = paper_curves.main_figure(group_runs(find_runs(tmp_path)))
+  beside = next(x for x in figure.axes if x.get_title() == 'PointMaze')
+  assert {'BC, raw vectors', 'RECON'} <= {x.get_label() for x in beside.lines}
+  assert beside.get_xlim()[1] > 1000
 
 
 def test_design_compares_with_recon_in_every_panel(groups):
@@ -103,7 +118,7 @@ def test_design_compares_with_recon_in_every_panel(groups):
   labels = [[x.get_label() for x in axes.lines] for axes in panels]
   assert all(any('RECON' in x for x in own) for own in labels)
   assert 'windows 5' in labels[1]
-  assert 'no runs: gate_mean, gate_last, gate_stopgrad' in panels[2].get_xlabel()
+  assert 'no runs: gate mean, gate last, gate stopgrad' in panels[2].get_xlabel()
 
 
 def test_panels_without_data_name_the_command(groups):
@@ -123,7 +138,7 @@ def test_robustness_bars_are_percent_beside_the_papers(groups):
   np.testing.assert_allclose(heights, [50, 25, np.nan, np.nan])
   (paper,) = [x for x in axes.lines if x.get_label() == 'CMIL, paper']
   np.testing.assert_allclose(paper.get_ydata(), [40.0, 31.7, 36.7, 32.5])
-  assert 'no data: recon' in axes.get_xlabel()
+  assert 'no data: RECON' in axes.get_xlabel()
 
 
 def test_diagnostics_draw_the_numbers_of_the_files(groups):
