@@ -2,7 +2,8 @@
 
 Commands stand in ```bash blocks, one per line. All of them are parsed as recon-tf would. Those in
 RUNS are run in turn in one folder, at debug size; docs/own_task.md is run whole by
-test_own_task.py. What needs a GPU, a cluster or hours is only parsed.
+test_own_task.py, every training by tensorflow/test_docs_train.py. The others have to be of a kind
+and have flags that the tests in ELSEWHERE run; PARSED names what no test runs.
 """
 
 import json
@@ -28,18 +29,41 @@ RUNS = {
   ),
   f'recon-tf evaluate {RUN} --recovery': '--episodes 1 --workers 2',
   f'recon-tf diagnose {RUN} --what gap': '',
+  'recon-tf report runs': '',
   'recon-tf results runs': '',
   'recon-tf reproduce --list': '',
+  'recon-tf reproduce --figure 3 --configs maze cpu --dry': '',
+  'recon-tf train --help': '',
+  'recon-tf sweep --configs maze cpu --grid main.alpha=0,1,10 --seeds 0 1 2': '--dry',
   'recon-tf gallery': '',
   'recon-tf bench params --configs dmc': '--configs debug',
 }
-# Kinds that a test of its own runs.
+# Where commands of a kind are run with their flags.
 ELSEWHERE = {
-  'faults': 'tests/scripts/test_faults.py',
-  'make': 'tests/test_setup.py',
-  'sweep': 'tests/cluster/test_sweep.py',
-  'docker': 'tests/test_dockerfile.py',
-  'recon-tf': 'tests/commands/test_main.py',  # --help
+  'bench': ['tests/scripts/test_bench.py', 'tests/scripts/test_bench_baselines.py'],
+  'check': ['tests/tensorflow/test_check.py'],
+  'demos': ['tests/scripts/test_demos.py'],
+  'diagnose': [
+    'tests/scripts/test_diagnose.py',
+    'tests/tensorflow/analysis/diagnose/test_stages.py',
+  ],
+  'docker': ['tests/test_dockerfile.py'],
+  'evaluate': ['tests/scripts/test_evaluate.py'],
+  'export': ['tests/scripts/test_play.py'],
+  'faults': ['tests/scripts/test_faults.py'],
+  'gallery': ['tests/scripts/test_play.py'],
+  'make': ['tests/test_setup.py'],
+  'recon-tf': ['tests/commands/test_main.py'],  # --help
+  'reproduce': ['tests/scripts/test_reproduce.py'],
+  'sweep': ['tests/cluster/test_sweep.py', 'tests/cluster/test_grid.py'],
+  'train': ['tests/tensorflow/test_docs_train.py'],
+}
+# Only parsed, and why.
+PARSED = {
+  'recon-tf faults --kills 100': 'hours; test_faults.py makes a few of the kills',
+  'recon-tf faults --long 20000': 'hours',
+  'recon-tf bench envs': 'fails where the machine is busy',
+  'recon-tf bench gpu-plan': "compiles the paper's size",
 }
 # What has to be refused, or the test of the others is worth nothing.
 WRONG = (
@@ -83,16 +107,23 @@ def test_every_command_parses():
   assert not refused, '\n'.join(refused)
 
 
-def test_every_kind_of_command_is_run_somewhere():
+def test_every_command_is_run_somewhere():
+  """Here, with its page, or one of its kind with each of its flags in a test that is named."""
   everything = commands()
   texts = {x.text for x in everything}
-  assert set(RUNS) <= texts, f'no page has {set(RUNS) - texts}'
-  own_task = {x.kind for x in everything if x.page.name == 'own_task.md'}
-  run = {x.kind for x in everything if x.text in RUNS}
-  left = {x.kind for x in everything} - own_task - run - FOREIGN
-  assert left == set(ELSEWHERE) & left, left - set(ELSEWHERE)
-  for path in ELSEWHERE.values():
-    assert (ROOT / path).exists(), path
+  known = {*RUNS, *PARSED}
+  assert known <= texts, f'no page has {known - texts}'
+  left = [x for x in everything if x.text not in known and x.page.name != 'own_task.md']
+  left = [x for x in left if x.kind not in FOREIGN]
+  assert not {x.kind for x in left} - set(ELSEWHERE)
+  tests = {k: '\n'.join((ROOT / x).read_text() for x in v) for k, v in ELSEWHERE.items()}
+  settings = {'configs', *load_config().flat}  # train takes them all
+  for command in left:
+    flags = [x.split('=')[0] for x in command.ours if x.startswith('--')]
+    flags = [x for x in flags if x.removeprefix('--') not in settings]
+    flags += [f"'{command.ours[1]}'"] if command.kind == 'bench' else []
+    missing = [x for x in flags if x not in tests[command.kind]]
+    assert not missing, f'{command.page.name}: {command.text}: no test has {missing}'
 
 
 def test_make_targets_and_extras_exist():

@@ -1,6 +1,5 @@
 """Every training command of README and docs trains, at debug size and on short episodes."""
 
-import functools
 import pathlib
 import shlex
 
@@ -34,15 +33,14 @@ def at_debug_size(text: str) -> list[str]:
   return [*words, *SMALL, *(flag for x in words for flag in FEW.get(x, ()))]
 
 
-@functools.cache
-def demonstrations(folder: pathlib.Path, task: str, settings: tuple) -> pathlib.Path:
+def demonstrate(config, folder: pathlib.Path) -> pathlib.Path:
   """Real episodes of random actions; what they show does not matter here."""
-  config = Flags().parse(['--task', task, *settings])
-  env, rng = envs.Worker(task, config), np.random.default_rng(0)
-  replay, shape = Replay(folder), env.act_space['action'].shape
-  driver = Driver([env])
+  env, rng = envs.Worker(config.task, config), np.random.default_rng(0)
+  shape = (1, *env.act_space['action'].shape)
+  replay, driver = Replay(folder), Driver([env])
   driver.on_step(replay.add_step)
-  driver(lambda obs, state: ({'action': rng.uniform(-1, 1, (1, *shape))}, state), 2)
+  act = lambda obs, state: ({'action': rng.uniform(-1, 1, shape).astype(np.float32)}, state)
+  driver(act, 2)
   replay.close()
   env.close()
   return folder
@@ -51,13 +49,11 @@ def demonstrations(folder: pathlib.Path, task: str, settings: tuple) -> pathlib.
 @pytest.mark.slow
 @pytest.mark.parametrize('text', training())
 def test_command_trains(tmp_path, text):
-  words = [*at_debug_size(text), '--logdir', str(tmp_path / 'runs')]
-  configs = Flags().parse_tasks(words)
+  configs = Flags().parse_tasks([*at_debug_size(text), '--logdir', str(tmp_path / 'runs')])
   suites = {x.task.partition('_')[0]: x for x in configs}  # one task of each
   for suite, config in suites.items():
-    shown = demonstrations(tmp_path / suite, config.task, tuple(words))
-    config = config.update(demos=str(shown))
+    config = config.update(demos=str(demonstrate(config, tmp_path / suite)))
     result = loop.train(config)
     assert np.isfinite(result['return'])
+    assert result['step'] >= config.steps
     assert (loop.run_folder(config) / 'eval' / 'final.json').exists()
-    assert result['step'] == config.steps

@@ -118,7 +118,7 @@ def test_design_compares_with_recon_in_every_panel(groups):
   labels = [[x.get_label() for x in axes.lines] for axes in panels]
   assert all(any('RECON' in x for x in own) for own in labels)
   assert 'windows 5' in labels[1]
-  assert 'no runs: gate mean, gate last, gate stopgrad' in panels[2].get_xlabel()
+  assert 'no runs: gate mean; gate last; gate stopgrad' in panels[2].get_xlabel()
 
 
 def test_panels_without_data_name_the_command(groups):
