@@ -10,15 +10,14 @@ task has no expert the policy itself acts for the first `lead` decisions.
 """
 
 import argparse
-import collections
 import json
 import pathlib
-from collections.abc import Iterable
 
 import numpy as np
 
 from recon_tf import common, envs, experts
 from recon_tf.analysis import regions
+from recon_tf.analysis.diagnose import mazes
 from recon_tf.analysis.runs import Run, open_run
 from recon_tf.common.episodes import list_files
 from recon_tf.common.errors import UserError
@@ -29,13 +28,8 @@ DISTANCES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)  # metres off the way
 SPEED = 2.5  # m/s, at most
 NOISE = 0.25  # metres around a cell's centre
 DECISIONS = (5, 10, 20, 40)  # with the constant action
-CLEAR = 0.12  # metres between a ball's centre and a wall; its radius is 0.1
-GOAL = 0.6  # metres; places nearer to the goal would be solved at once
-TRIES = 4000  # places drawn before a distance counts as impossible in a maze
 ATTEMPTS = 5  # seeds per episode until the expert manages undisturbed
 ELSEWHERE = 'start from the folder that the run was started in.'
-
-Cell = tuple[int, int]
 
 
 def make_jobs(run: Run, episodes: int = EPISODES) -> dict:
@@ -70,70 +64,14 @@ def _seed(rng: np.random.Generator) -> int:
 # Mazes
 
 
-class Map:
-  """The free cells of a maze."""
-
-  def __init__(self, maze):
-    self._maze = maze
-    self.free = np.array([[x != 1 for x in row] for row in maze.maze_map])
-
-  def cell(self, position: np.ndarray) -> Cell:
-    return tuple(int(i) for i in self._maze.cell_xy_to_rowcol(np.asarray(position, float)))
-
-  def centre(self, cell: Cell) -> np.ndarray:
-    return np.asarray(self._maze.cell_rowcol_to_xy(np.array(cell)), float)
-
-  def cells(self) -> list[Cell]:
-    return [(int(row), int(column)) for row, column in np.argwhere(self.free)]
-
-  def clear(self, position: np.ndarray) -> bool:
-    """Whether a ball fits there: no corner of the square around it lies in a wall."""
-    corners = CLEAR * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
-    return all(self.free[self.cell(position + x)] for x in corners)
-
-  def straight(self, start: np.ndarray, end: np.ndarray) -> bool:
-    """Whether a ball gets from one place to the other in a straight line."""
-    count = int(np.linalg.norm(end - start) / 0.05) + 2
-    return all(self.clear(x) for x in np.linspace(start, end, count))
-
-
-def cells_off(free: np.ndarray, way: Iterable[Cell]) -> dict[Cell, int]:
-  """Steps between cells from every free cell to the nearest one of the way."""
-  steps = {cell: 0 for cell in way if free[cell]}
-  queue = collections.deque(steps)
-  while queue:
-    row, column = queue.popleft()
-    for cell in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
-      inside = 0 <= cell[0] < free.shape[0] and 0 <= cell[1] < free.shape[1]
-      if inside and free[cell] and cell not in steps:
-        steps[cell] = steps[row, column] + 1
-        queue.append(cell)
-  return steps
-
-
-def displace(
-  map_: Map, way: np.ndarray, distance: float, goal: np.ndarray, rng: np.random.Generator
-) -> np.ndarray | None:
-  """A place at this distance of the way, in sight of it; None if the maze has none."""
-  for _ in range(TRIES):
-    base, angle = way[rng.integers(len(way))].astype(float), rng.uniform(0, 2 * np.pi)
-    place = base + distance * np.array([np.cos(angle), np.sin(angle)])
-    away = regions.expert_distance(place, way)
-    if np.linalg.norm(place - goal) < GOAL or away < 0.9 * distance:
-      continue
-    if map_.clear(base) and map_.straight(base, place):
-      return place
-  return None
-
-
 def _maze_jobs(run: Run, env, expert, episodes: int) -> dict:
   way = regions.expert_cloud(run)
   if way is None:
     raise UserError(
       f"the demonstrations of '{run.path}' are gone or have no positions; {ELSEWHERE}"
     )
-  map_ = Map(env.maze)
-  off = cells_off(map_.free, {map_.cell(x) for x in way})
+  map_ = mazes.Map(env.maze)
+  off = mazes.cells_off(map_.free, {map_.cell(x) for x in way})
   jobs = [*_near_jobs(run, env, map_, way, episodes), *_cell_jobs(run, env, map_, off, episodes)]
   for job in jobs:
     job['expert'] = _success(env, expert, _placed(env, job))
@@ -142,7 +80,7 @@ def _maze_jobs(run: Run, env, expert, episodes: int) -> dict:
   return {'jobs': jobs, 'maze': maze, 'visits': _visits(run, map_)}
 
 
-def _visits(run: Run, map_: Map) -> dict[str, dict]:
+def _visits(run: Run, map_: mazes.Map) -> dict[str, dict]:
   """Training steps in every cell, in all and of the explorer; empty cells count zero."""
   visits = {f'{row},{column}': {'steps': 0, 'explorer_steps': 0} for row, column in map_.cells()}
   for path in list_files(run.path / 'train_episodes'):
@@ -155,14 +93,14 @@ def _visits(run: Run, map_: Map) -> dict[str, dict]:
   return visits
 
 
-def _near_jobs(run: Run, env, map_: Map, way: np.ndarray, episodes: int) -> list[dict]:
+def _near_jobs(run: Run, env, map_: mazes.Map, way: np.ndarray, episodes: int) -> list[dict]:
   jobs = []
   for number, distance in enumerate(DISTANCES):
     rng = _rng(run, 0, number)
     for _ in range(episodes):
       seed = _seed(rng)
       env.reset(seed)
-      place = displace(map_, way, distance, env.goal, rng)
+      place = mazes.displace(map_, way, distance, env.goal, rng)
       if place is None:
         break  # such a distance does not exist in this maze
       angle, speed = rng.uniform(0, 2 * np.pi), rng.uniform(0, SPEED)
@@ -171,7 +109,7 @@ def _near_jobs(run: Run, env, map_: Map, way: np.ndarray, episodes: int) -> list
   return jobs
 
 
-def _cell_jobs(run: Run, env, map_: Map, off: dict, episodes: int) -> list[dict]:
+def _cell_jobs(run: Run, env, map_: mazes.Map, off: dict, episodes: int) -> list[dict]:
   """Every free cell but the goal's, at rest."""
   jobs = []
   for cell in map_.cells():
@@ -262,7 +200,7 @@ def _policy_jobs(run: Run, env, episodes: int) -> dict:
   """The policy leads; returns are put between random actions and the demonstrations."""
   shown = regions.demonstrations(run, ('reward',))
   if not shown:
-    raise UserError(f"the demonstrations of '{run.path}' are gone; {ELSEWHERE}")
+    raise UserError(f"the demonstrations of '{run.path}' are gone or have no rewards; {ELSEWHERE}")
   usual = np.mean([len(x['reward']) - 1 for x in shown])
   size, jobs = env.act_space['action'].shape[0], []
   for index in range(episodes):
