@@ -1,6 +1,7 @@
 """Every training command of README and docs trains, at debug size and on short episodes."""
 
 import pathlib
+import re
 import shlex
 
 import numpy as np
@@ -12,14 +13,16 @@ from recon_tf.envs import SUITES
 from tests.helpers.pages import commands
 
 SMALL = ('--env.length', '20', '--eval_final', '1', '--video_every', '1000000')
-FEW = {'bc_raw': ('--pretrain', '2')}  # presets that bring more updates than the size has
+FEW = {'bc_raw': ('--pretrain', '2')}  # it brings more updates than the size has
+SCHEDULED = {'dadac', 'iqmpc'}  # one update per step belongs to the method
 OWN = 'own_task.md'  # run whole by tests/test_own_task.py
 
 
 def training() -> list[str]:
-  """Distinct commands; seeds and places do not make them others."""
+  """Distinct commands; a seed does not make another one."""
   found = [x for x in commands() if x.ours[:1] == ['train'] and x.page.name != OWN]
-  return list(dict.fromkeys(shlex.join(x.ours[1:]) for x in found if '--help' not in x.ours))
+  texts = [shlex.join(x.ours[1:]) for x in found if '--help' not in x.ours]
+  return list(dict.fromkeys(re.sub(r' --seed \d+', '', x) for x in texts))
 
 
 def at_debug_size(text: str) -> list[str]:
@@ -30,7 +33,8 @@ def at_debug_size(text: str) -> list[str]:
   else:
     last = max(i for i, x in enumerate(words) if x in SUITES)
     words.insert(last + 1, 'debug')
-  return [*words, *SMALL, *(flag for x in words for flag in FEW.get(x, ()))]
+  few = () if SCHEDULED & {*words} else ('--train_every', '30')
+  return [*words, *SMALL, *few, *(flag for x in words for flag in FEW.get(x, ()))]
 
 
 def demonstrate(config, folder: pathlib.Path) -> pathlib.Path:
