@@ -52,19 +52,22 @@ class Cloud:
 
   def __init__(self, vectors: dict[str, np.ndarray]):
     self.keys = tuple(sorted(vectors))
-    rows = self._join(vectors)
-    deviation = rows.std(0)
+    deviation = self._join(vectors).std(0)
     self._used = deviation > 1e-4  # an entry that never changes has no unit
     self._scale = deviation[self._used]
-    self._tree = cKDTree(rows[:, self._used] / self._scale)
+    self._tree = cKDTree(self.scaled(vectors))
 
   def _join(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
     return np.concatenate([np.asarray(vectors[k], float) for k in self.keys], -1)
 
-  def distance(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
-    """To the nearest of the expert's states, as a root mean square over the entries."""
+  def scaled(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    """As points whose plain distance is the root mean square over the entries."""
     rows = self._join(vectors)[..., self._used] / self._scale
-    return self._tree.query(rows)[0] / np.sqrt(max(rows.shape[-1], 1))
+    return rows / np.sqrt(max(rows.shape[-1], 1))
+
+  def distance(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    """To the nearest of the expert's states."""
+    return self._tree.query(self.scaled(vectors))[0]
 
 
 def _is_vector(key: str, value: np.ndarray) -> bool:
@@ -88,7 +91,7 @@ def real_steps(run: Run) -> Steps | None:
     return _kept_steps(run)
   shown = demonstrations(run)
   cloud = expert_cloud(run)
-  keys = (PLANE,) if cloud is not None else _vector_keys(shown)
+  keys = (PLANE,) if cloud is not None else vector_keys(shown)
   rows = _reached(run, keys) if keys else {}
   if not rows:
     return None
@@ -99,7 +102,8 @@ def real_steps(run: Run) -> Steps | None:
   return Steps(explorer, Cloud(joined).distance(rows))
 
 
-def _vector_keys(episodes: list[dict[str, np.ndarray]]) -> tuple[str, ...]:
+def vector_keys(episodes: list[dict[str, np.ndarray]]) -> tuple[str, ...]:
+  """What tells states apart where there is no plane, () for pictures alone."""
   return tuple(k for k, v in sorted(episodes[0].items()) if _is_vector(k, v)) if episodes else ()
 
 
