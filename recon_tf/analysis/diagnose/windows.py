@@ -261,10 +261,10 @@ def windows_of(steps: Steps, tube: float | None) -> list[dict]:
   The main policy's count, up to the next window or the end; None if it is not back by then.
   """
   away, inside = np.r_[steps['start'][:1], steps['distance']], steps['who'] == WINDOWS
-  edges = np.flatnonzero(np.diff(np.r_[False, inside, False]))
-  begins, ends = edges[::2], edges[1::2]
+  edges = [*np.flatnonzero(np.diff(np.r_[False, inside, False])), len(inside)]
   found = []
-  for begin, end, following in zip(begins, ends, [*begins[1:], len(inside)], strict=True):
+  for i in range(0, len(edges) - 1, 2):
+    begin, end, following = edges[i : i + 3]
     after = away[end : following + 1]  # first of all where the window ended
     back = np.flatnonzero(after <= tube) if tube is not None else ()
     window = {'begin': away[begin], 'end': away[end], 'followed': len(after) > 1}

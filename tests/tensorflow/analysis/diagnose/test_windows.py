@@ -150,6 +150,7 @@ def test_returns_by_hand():
   assert (result['windows'], result['outside']) == (4, 2)
   assert (result['back'], result['cut'], result['median']) == (0.5, 0.5, 3)
   assert result['curve'][:5] == [0, 0, 0, 0.5, 0.5]
+  assert windows.windows_of(steps('pmm', [0.1, 0.2, 0.6, 0.5]), 0.25) == []
 
 
 def test_returns_without_a_tube_and_with_none_outside():
