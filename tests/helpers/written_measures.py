@@ -66,7 +66,8 @@ def write_windows(
     **_identity(run), 'step': 100, **({'cells_off': 14} if maze else {}), 'who': who,
     'returns': {
       'tube': 0.25, 'windows': 10, 'begin': 0.1, 'end': distance, 'outside': 8, 'back': 0.75,
-      'cut': 0.125, 'median': 4.0, 'curve': [min(1.0, k / 8) * 0.75 for k in range(41)],
+      'solved': 0.05, 'cut': 0.125, 'median': 4.0,
+      'curve': [min(1.0, k / 8) * 0.75 for k in range(41)],
     },
     'horizon': 5, 'left_out': {},
   })  # fmt: skip

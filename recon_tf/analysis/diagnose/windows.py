@@ -163,6 +163,7 @@ def steps_of(first: int, episode: Episode, way: Way | None, prefill: int) -> Ste
   who = np.where(explorer, WINDOWS, MAIN)
   who[first + np.arange(len(who)) < prefill] = PREFILL
   steps = {'who': who, 'action': action, 'cosine': _cosines(action, who)}
+  steps['solved'] = episode.get('log_success_now', np.zeros(len(who) + 1)).reshape(-1)[1:] > 0
   if way:
     points = way.points(episode)
     away = way.distance(points)
@@ -269,7 +270,9 @@ def windows_of(steps: Steps, tube: float | None) -> list[dict]:
     back = np.flatnonzero(after <= tube) if tube is not None else ()
     window = {'begin': away[begin], 'end': away[end], 'followed': len(after) > 1}
     window['decisions'] = int(back[0]) if len(back) else None
-    found.append({**window, 'cut': not len(back) and following < len(inside)})
+    window['solved'] = not len(back) and bool(steps['solved'][end:following].any())
+    cut = not len(back) and not window['solved'] and following < len(inside)
+    found.append({**window, 'cut': cut})
   return found
 
 
@@ -284,7 +287,8 @@ def returns(windows: list[dict], tube: float | None) -> dict:
   if not outside:
     return found
   back = np.array([x['decisions'] for x in outside if x['decisions'] is not None])
-  found |= {'back': len(back) / len(outside), 'cut': float(np.mean([x['cut'] for x in outside]))}
+  share = lambda key: float(np.mean([x[key] for x in outside]))
+  found |= {'back': len(back) / len(outside), 'solved': share('solved'), 'cut': share('cut')}
   found['median'] = float(np.median(back)) if len(back) else None
   found['curve'] = [float((back <= k).sum() / len(outside)) for k in range(CURVE + 1)]
   return found

@@ -35,7 +35,7 @@ def test_methods_stand_side_by_side_with_means_over_seeds(tmp_path):
   assert taught['random_collect', 'random', 'at walls'] == ('80', '20', '60', '2')
   assert taught['recon', 'main', 'free'] == ('10', '5', '5', '0.5')
   returned = {x[1]: x[4:] for x in windows.returned_table(found).rows}
-  assert returned['recon'] == ('0.250', '10', '0.100', '0.500', '8', '75.0', '12.5', '4.0')
+  assert returned['recon'] == ('0.250', '10', '0.100', '0.500', '8', '75.0', '5.0', '12.5', '4.0')
 
 
 def test_tasks_without_a_plane_have_no_columns_of_mazes(tmp_path):

@@ -131,11 +131,13 @@ def weights(trained, step):
     return {k: file[k] for k in file.files if k != '__meta__'}
 
 
-def steps(who, away):
+def steps(who, away, done=()):
   """An episode with these distances of its rows, one more than steps."""
   names = {'w': windows.WINDOWS, 'm': windows.MAIN, 'p': windows.PREFILL}
   away = np.array(away, float)
-  return {'who': np.array([names[x] for x in who]), 'start': away[:-1], 'distance': away[1:]}
+  solved = np.isin(np.arange(len(who)), done)
+  who = np.array([names[x] for x in who])
+  return {'who': who, 'start': away[:-1], 'distance': away[1:], 'solved': solved}
 
 
 def test_returns_by_hand():
@@ -150,6 +152,11 @@ def test_returns_by_hand():
   assert (result['windows'], result['outside']) == (4, 2)
   assert (result['back'], result['cut'], result['median']) == (0.5, 0.5, 3)
   assert result['curve'][:5] == [0, 0, 0, 0.5, 0.5]
+  # The goal is reached outside of the tube after the second window.
+  found = windows.windows_of(steps('wwmmmwmwwmw', away, [6]), 0.25)
+  assert [x['solved'] for x in found] == [False, True, False, False]
+  assert not any(x['cut'] for x in found)
+  assert windows.returns(found, 0.25)['solved'] == 0.5
   assert windows.windows_of(steps('pmm', [0.1, 0.2, 0.6, 0.5]), 0.25) == []
 
 
