@@ -52,19 +52,22 @@ class Cloud:
 
   def __init__(self, vectors: dict[str, np.ndarray]):
     self.keys = tuple(sorted(vectors))
-    rows = self._join(vectors)
-    deviation = rows.std(0)
+    deviation = self._join(vectors).std(0)
     self._used = deviation > 1e-4  # an entry that never changes has no unit
     self._scale = deviation[self._used]
-    self._tree = cKDTree(rows[:, self._used] / self._scale)
+    self._tree = cKDTree(self.scaled(vectors))
 
   def _join(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
     return np.concatenate([np.asarray(vectors[k], float) for k in self.keys], -1)
 
-  def distance(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
-    """To the nearest of the expert's states, as a root mean square over the entries."""
+  def scaled(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    """As points whose plain distance is the root mean square over the entries."""
     rows = self._join(vectors)[..., self._used] / self._scale
-    return self._tree.query(rows)[0] / np.sqrt(max(rows.shape[-1], 1))
+    return rows / np.sqrt(max(rows.shape[-1], 1))
+
+  def distance(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
+    """To the nearest of the expert's states."""
+    return self._tree.query(self.scaled(vectors))[0]
 
 
 def _is_vector(key: str, value: np.ndarray) -> bool:
@@ -95,6 +98,11 @@ def real_steps(run: Run) -> Steps | None:
   if positions is not None:
     return Steps(explorer, expert_distance(rows[PLANE], positions), rows[PLANE])
   return Steps(explorer, vectors.distance(rows)) if vectors else None
+
+
+def vector_keys(episodes: list[dict[str, np.ndarray]]) -> tuple[str, ...]:
+  """What tells states apart where there is no plane, () for pictures alone."""
+  return tuple(k for k, v in sorted(episodes[0].items()) if _is_vector(k, v)) if episodes else ()
 
 
 def _reached(run: Run, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -131,7 +139,7 @@ def expert_cloud(run: Run) -> np.ndarray | None:
 def vector_cloud(run: Run, keys: tuple[str, ...] = ()) -> Cloud | None:
   """The demonstrations' vectors, these or all; None if they are gone or have none."""
   shown = demonstrations(run, keys)
-  keys = keys or tuple(k for k, v in (shown[0] if shown else {}).items() if _is_vector(k, v))
+  keys = keys or vector_keys(shown)
   return Cloud({k: np.concatenate([x[k] for x in shown]) for k in keys}) if keys and shown else None
 
 

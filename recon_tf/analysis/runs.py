@@ -35,6 +35,7 @@ FILES = {
   'gap': 'diagnose/gap.json',
   'recoverability': 'diagnose/recoverability.json',
   'acquisition': 'diagnose/acquisition.json',
+  'windows': 'eval/windows.json',
 }
 COMMANDS = {
   'robust': ('evaluate', '--robust'),
@@ -42,6 +43,7 @@ COMMANDS = {
   'gap': ('diagnose', '--what', 'gap'),
   'recoverability': ('diagnose', '--what', 'recoverability'),
   'acquisition': ('diagnose', '--what', 'acquisition'),
+  'windows': ('diagnose', '--what', 'windows'),
 }
 PUSHED = 'Pushed'  # a column of ours beside those of the paper's robustness table
 

@@ -1,23 +1,24 @@
-"""Diagnoses runs: prediction gap, recoverability, acquisition gain; or the stages 1 to 5."""
+"""Diagnoses runs: prediction gap, recoverability, acquisition gain, windows; or stages 1 to 5."""
 
 import argparse
 
 import numpy as np
 
-from recon_tf.analysis.report import measures
+from recon_tf.analysis.report import measures, windows
 from recon_tf.analysis.report.diagnostics import part_figure
 from recon_tf.analysis.report.style import save_figure
-from recon_tf.analysis.runs import Run, group_runs
+from recon_tf.analysis.runs import FILES, Run, group_runs
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
 from recon_tf.common.arguments import Parser, ranged
 
 PARTS = ('gap', 'recoverability', 'acquisition')
-EXTRA = ('anchors', 'expert')  # only where asked for
+EXTRA = ('windows', 'anchors', 'expert')  # only where asked for
 TABLES = {
   'gap': (measures.gap_table, measures.deciles_table),
   'recoverability': (measures.recoverability_table, measures.tube_table),
   'acquisition': (measures.acquisition_table,),
+  'windows': (windows.brought_table, windows.taught_table, windows.returned_table),
 }
 STAGES = ('1', '2', '3', '4', '5')
 
@@ -27,7 +28,7 @@ def main() -> None:
   parser = Parser(description=__doc__)
   add_runs(parser)
   parser.add_argument(
-    '--what', nargs='+', choices=(*PARTS, *EXTRA), help='parts; all but the last two by default'
+    '--what', nargs='+', choices=(*PARTS, *EXTRA), help='parts; the first three by default'
   )
   parser.add_argument(
     '--stage', nargs='+', choices=(*STAGES, 'all'), help='stages of a run that does not learn'
@@ -77,23 +78,26 @@ def diagnose_run(run: Run, args: argparse.Namespace) -> dict:
 
 
 def part(name: str, loaded, args: argparse.Namespace) -> dict:
-  """One of PARTS or EXTRA: diagnose/NAME.json, and the paper's figure of this run alone."""
+  """One of PARTS or EXTRA: its JSON, and the figure of this run alone."""
   from recon_tf.analysis.diagnose import acquisition, episodes, gap, recoverability
+  from recon_tf.analysis.diagnose import windows as collected
 
-  run, folder = loaded.run, loaded.run.path / 'diagnose'
+  run = loaded.run
   if name == 'gap':
     result = gap.diagnose(loaded)
   elif name == 'recoverability':
     result = recoverability.diagnose(loaded, args.tube or recoverability.TUBE)
   elif name == 'acquisition':
     result = acquisition.diagnose(loaded, args.anchors, args.before)
+  elif name == 'windows':
+    result = collected.diagnose(loaded)
   elif name == 'expert':
     result = episodes.measure_expert(run, kicks=run.config.eval_kicks)
     print(f'  {result["measure"]} {result["score"]:.3f} in {result["episodes"]} episodes')
   else:
     result = {'step': loaded.meta['step'], 'episodes': len(acquisition.ensure_anchors(loaded))}
     print(f'  {result["episodes"]} episodes of the main policy')
-  write(folder / f'{name}.json', result)
+  write(run.path / FILES.get(name, f'diagnose/{name}.json'), result)
   show(name, run, result)
   return result
 
@@ -106,7 +110,7 @@ def show(name: str, run: Run, result: dict) -> None:
   left = result.get('left_out') or {}
   for what in left:
     print(f'left out: {what}: {left[what]}' if isinstance(left, dict) else f'unreadable: {what}')
-  figure = part_figure(groups, name)
+  figure = windows.windows_figure(groups) if name == 'windows' else part_figure(groups, name)
   if figure:
     save_figure(figure, run.path / 'diagnose', name)
 

@@ -38,7 +38,7 @@ def tiny_run(folder: pathlib.Path, *presets: str, **changes) -> pathlib.Path:
 
 def digests(run: pathlib.Path) -> dict[str, str]:
   """Every file of a run but for what evaluations and diagnoses add."""
-  added = ('diagnose/', 'eval/robust.json', 'eval/clean.json', 'eval/recovery.json')
+  added = ('diagnose/', *(f'eval/{x}.json' for x in ('robust', 'clean', 'recovery', 'windows')))
   files = {str(x.relative_to(run)): x for x in run.rglob('*') if x.is_file()}
   return {
     name: hashlib.sha256(path.read_bytes()).hexdigest()

@@ -44,6 +44,35 @@ def write_recovery(run: Run, scores: list[float]) -> None:
   })  # fmt: skip
 
 
+def write_windows(
+  run: Run, distance: float, before: float, after: float, maze: bool = True
+) -> None:
+  """The windows of a run; its main policy has half of every number."""
+  judged = lambda scale: {
+    'before': scale * before, 'after': scale * after, 'removed': scale * (before - after),
+    'gap': scale,
+  }  # fmt: skip
+  actor = lambda scale: {
+    'steps': round(100 * scale), 'action_length': scale, 'persistence': scale, 'spread': scale,
+    'distance': scale * distance, 'distance_90': 2 * scale * distance, 'speed': scale,
+    **judged(scale),
+  }  # fmt: skip
+  places = lambda scale: {
+    'cells_off': round(4 * scale), 'steps_off': round(40 * scale), 'wall_share': 0.25 * scale,
+    'wall': {'steps': 25, **judged(2 * scale)}, 'free': {'steps': 75, **judged(scale)},
+  }  # fmt: skip
+  who = {k: actor(x) | (places(x) if maze else {}) for k, x in (('windows', 1.0), ('main', 0.5))}
+  write(run, 'windows', {
+    **_identity(run), 'step': 100, **({'cells_off': 14} if maze else {}), 'who': who,
+    'returns': {
+      'tube': 0.25, 'windows': 10, 'begin': 0.1, 'end': distance, 'outside': 8, 'back': 0.75,
+      'solved': 0.05, 'cut': 0.125, 'median': 4.0,
+      'curve': [min(1.0, k / 8) * 0.75 for k in range(41)],
+    },
+    'horizon': 5, 'left_out': {},
+  })  # fmt: skip
+
+
 def _identity(run: Run) -> dict:
   return {'task': run.task, 'method': run.method, 'seed': run.seed}
 

@@ -115,6 +115,55 @@ def within(written, real):
 
 
 @pytest.mark.slow
+def test_windows_of_a_real_run(run):
+  """Counted once more from the files: the first episode is random, then four windows of six."""
+  before = digests(run)
+  result = script('diagnose', run, '--what', 'windows', cwd=home(run))
+  assert result.returncode == 0, result.stderr
+  assert 'left out' not in result.stdout
+  for title in ('distance', 'U before × 1000', 'median decisions'):
+    assert title in result.stdout
+  assert digests(run) == before
+  assert (run / 'diagnose' / 'windows.png').stat().st_size > 5000
+  found = json.loads((run / FILES['windows']).read_text())
+  assert {k: v['steps'] for k, v in found['who'].items()} == {
+    'windows': 48, 'main': 72, 'prefill': 60,
+  }  # fmt: skip
+  arrays = lambda folder: [np.load(x) for x in sorted(folder.glob('*.npz'))]
+  (demos,) = (home(run) / 'demos').iterdir()
+  way = np.concatenate([x['log_position'] for x in arrays(demos)])
+  rows = [x['log_position'][1:] for x in arrays(run / 'train_episodes')]
+  flags = [x['log_explorer'][1:] > 0 for x in arrays(run / 'train_episodes')]
+  places = {'prefill': rows[0]}
+  places['windows'], places['main'] = (
+    np.concatenate([x[y == z] for x, y in zip(rows[1:], flags[1:], strict=True)])
+    for z in (True, False)
+  )
+  for who, own in places.items():
+    part, whole = found['who'][who], own.astype(float)
+    away = np.linalg.norm(whole[:, None] - way[None], axis=2).min(1)
+    assert part['distance'] == pytest.approx(away.mean(), rel=1e-5)
+    assert part['distance_90'] == pytest.approx(np.percentile(away, 90), rel=1e-5)
+    assert part['wall_share'] == pytest.approx(at_walls(whole).mean())
+    assert part['removed'] == pytest.approx(part['before'] - part['after'], rel=1e-3, abs=1e-9)
+    assert part['wall']['steps'] + part['free']['steps'] == part['steps']
+  assert found['cells_off'] == 0  # the way leads through all of the U
+  assert found['returns']['tube'] == 0.25
+  assert 2 <= found['returns']['windows'] <= 8
+
+
+def at_walls(places):
+  """The U-maze is five cells wide around (0, 0): free are three rows but for two cells."""
+  free = np.zeros((5, 5), bool)
+  free[1, 1:4] = free[3, 1:4] = free[2, 3] = True
+  near = np.zeros(len(places), bool)
+  for shift in ([0.12, 0.12], [0.12, -0.12], [-0.12, 0.12], [-0.12, -0.12]):
+    x, y = (places + shift).T
+    near |= ~free[np.floor(2.5 - y).astype(int), np.floor(x + 2.5).astype(int)]
+  return near
+
+
+@pytest.mark.slow
 def test_anchors_and_older_checkpoints_of_choice(run, tmp_path):
   copy = tmp_path / 'run'
   shutil.copytree(run, copy, ignore=shutil.ignore_patterns('diagnose', 'milestones'))

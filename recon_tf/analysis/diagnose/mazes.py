@@ -5,7 +5,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from recon_tf import envs
 from recon_tf.analysis.regions import expert_distance
+from recon_tf.common.config import Config
 
 Cell = tuple[int, int]
 
@@ -53,6 +55,23 @@ def cells_off(free: np.ndarray, way: Iterable[Cell]) -> dict[Cell, int]:
         steps[cell] = steps[row, column] + 1
         queue.append(cell)
   return steps
+
+
+def locate(task: str, config: Config, places: np.ndarray, way: np.ndarray) -> dict:
+  """Cell, cells off the way and whether at a wall of every place, and how many cells are off."""
+  env = envs.make(task, config.update({'env.render': False}))
+  try:
+    map_ = Map(env.maze)
+  finally:
+    env.close()
+  off = cells_off(map_.free, {map_.cell(x) for x in way})
+  cells = [map_.cell(x) for x in places]
+  return {
+    'cell': np.array([row * map_.free.shape[1] + column for row, column in cells]),
+    'off': np.array([off[x] for x in cells]),
+    'wall': np.array([not map_.clear(x) for x in places]),
+    'cells_off': sum(x > 0 for x in off.values()),
+  }
 
 
 def displace(

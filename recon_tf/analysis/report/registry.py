@@ -7,7 +7,7 @@ from collections.abc import Callable
 from matplotlib.figure import Figure as Drawing
 
 from recon_tf.analysis.paper import PAIR, paper_tasks
-from recon_tf.analysis.report import curves, diagnostics, measures, style
+from recon_tf.analysis.report import curves, diagnostics, measures, style, windows
 from recon_tf.analysis.report.tables import Table
 from recon_tf.analysis.runs import COMMANDS, Group, Run, group_runs, grouped, with_data
 
@@ -79,6 +79,11 @@ FIGURES: dict[str, Figure] = {
   'allocation': Figure(
     'fig:pointmaze_model', 'Visitation and acquisition', diagnostics.ALLOCATED, POINTMAZE,
     figure=diagnostics.allocation_figure, tables=(measures.allocation_table,),
+  ),
+  'windows': Figure(
+    'ours:windows', 'What windows bring home', windows.METHODS, TASKS, ('windows',),
+    windows.windows_figure,
+    (windows.brought_table, windows.taught_table, windows.returned_table),
   ),
   'compute': Figure(
     'tab:compute_overhead', 'Compute overhead', PAIR, ('dmc_walker_run',),

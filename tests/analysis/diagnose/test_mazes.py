@@ -50,3 +50,18 @@ def test_displaced_places_keep_their_distance_and_stay_in_sight(env):
       assert map_.clear(place)
       assert np.linalg.norm(place - goal) >= mazes.GOAL
   assert mazes.displace(map_, way, 9.0, goal, rng) is None
+
+
+def test_places_by_cell_and_wall():
+  """A demonstration of the lower row leaves the other four cells off the way."""
+  config = load_config('maze', 'cpu', 'state')
+  map_ = mazes.Map(envs.make('maze_umaze', config).maze)
+  way = np.linspace(map_.centre((3, 1)), map_.centre((3, 3)), 30)
+  corner = map_.centre((1, 1)) - [0.39, 0]
+  places = np.array([map_.centre((3, 2)), map_.centre((2, 3)), corner, map_.centre((1, 1))])
+  found = mazes.locate('maze_umaze', config, places, way)
+  assert found['off'].tolist() == [0, 1, 4, 4]
+  assert found['wall'].tolist() == [False, False, True, False]
+  assert found['cells_off'] == 4
+  assert len(set(found['cell'][:3])) == 3
+  assert found['cell'][2] == found['cell'][3]
