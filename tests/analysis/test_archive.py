@@ -118,3 +118,18 @@ def test_summary_has_every_score_with_its_interval(runs):
   assert both['low'] < 0.4 < both['high']
   assert 'robust_impulse' not in {x for _, x in rows}
   json.dumps(list(rows.values()), allow_nan=False)
+
+
+def test_summary_compares_recon_with_every_method_and_tells_kinds_of_recovery(tmp_path):
+  for method, cells in (('random_collect', 0.25), ('recon', 0.75), ('vmail', 0.5)):
+    run = make_run(tmp_path / 'logs', method, 3, final=(1000, 1.0))
+    write_recovery(run, [1.0, 0.5])
+    path = run.path / 'eval' / 'recovery.json'
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, 'scores': {'cells': cells, 'distance': 0.5}}))
+  rows = {(x['method'], x['metric']): x for x in summary(group_runs(find_runs(tmp_path / 'logs')))}
+  assert rows['recon', 'recovery_cells']['values'] == [0.75]
+  assert rows['recon-random_collect', 'recovery_cells']['values'] == [0.5]
+  assert rows['recon-vmail', 'recovery_cells']['mean'] == 0.25
+  assert rows['recon-vmail', 'recovery_distance']['low'] is None
+  assert not [x for x in rows if x[0] == 'recon-recon']

@@ -9,7 +9,7 @@ import numpy as np
 
 from recon_tf.analysis import regions
 from recon_tf.analysis.commands import group_commands
-from recon_tf.analysis.paper import PAIR, paper_tasks
+from recon_tf.analysis.paper import paper_tasks
 from recon_tf.analysis.report import curves, page, registry
 from recon_tf.analysis.report.style import label, task_name
 from recon_tf.analysis.report.tables import (
@@ -41,6 +41,7 @@ ORIGIN = (
 MARK = 'results'  # of the table in the README of the repository
 METRICS = {'clean': 'calm', 'pushed': 'pushed', 'recovery': 'recovery'}
 METHODS = ('bc_raw', 'bc', 'bc_equal', 'dadac', 'vmail', 'iqmpc', 'cmil', 'recon')
+RECON = 'recon'
 DIFFERENCE = 'recon-cmil'
 ROBUST = {'robust_noise': 'Noise', 'robust_delay': 'Delay', 'robust_impulse': 'Impulse/scale'}
 
@@ -143,14 +144,15 @@ def write_json(path: pathlib.Path, content) -> None:
 
 
 def summary(groups: list[Group]) -> list[dict]:
-  """Every score of every method with its interval over seeds, and RECON minus CMIL."""
+  """Every score of every method with its interval over seeds, and RECON minus each other one."""
   rows = []
   for own in settings_of(groups).values():
     metrics = {x.method: group_metrics(x) for x in own}
     for group in own:
       for metric, values in metrics[group.method].items():
         rows.append(_summary_row(group, group.method, metric, values))
-    rows += [_difference(own[0], k, *(metrics[x][k] for x in PAIR)) for k in _shared(metrics)]
+    others = [x.method for x in own if x.method != RECON and RECON in metrics]
+    rows += [_difference(own[0], x, k, metrics) for x in others for k in _shared(metrics, x)]
   return rows
 
 
@@ -178,13 +180,14 @@ def run_metrics(run: Run) -> dict[str, float | None]:
   area = curves.area(run)
   area = area / 100 if area is not None and score == 'success' else area
   robust = {k: read('robust', v) for k, v in ROBUST.items()}
-  recovery = (run.read('eval/recovery.json') or {}).get('score')
-  return {'clean': clean, 'pushed': pushed, 'recovery': recovery, **robust, 'auc': area}
+  recovery = run.read('eval/recovery.json') or {}
+  kinds = {f'recovery_{k}': v for k, v in recovery.get('scores', {}).items()}
+  kinds = {'recovery': recovery.get('score'), **(kinds if len(kinds) > 1 else {})}
+  return {'clean': clean, 'pushed': pushed, **kinds, **robust, 'auc': area}
 
 
-def _shared(metrics: dict[str, dict]) -> list[str]:
-  cmil, recon = (metrics.get(x, {}) for x in PAIR)
-  return [x for x in recon if x in cmil]
+def _shared(metrics: dict[str, dict], other: str) -> list[str]:
+  return [x for x in metrics[RECON] if x in metrics[other]]
 
 
 def _summary_row(group: Group, method: str, metric: str, values: dict[int, float]) -> dict:
@@ -193,14 +196,15 @@ def _summary_row(group: Group, method: str, metric: str, values: dict[int, float
   return _entry(group, method, metric, [*values], numbers, float(np.mean(numbers)), low, high)
 
 
-def _difference(group: Group, metric: str, cmil: dict, recon: dict) -> dict:
+def _difference(group: Group, method: str, metric: str, metrics: dict) -> dict:
   """`values` are those of the seeds that both have; mean and interval are of all seeds."""
-  seeds = [x for x in recon if x in cmil]
-  first, second = list(recon.values()), list(cmil.values())
+  recon, other = metrics[RECON][metric], metrics[method][metric]
+  seeds = [x for x in recon if x in other]
+  first, second = list(recon.values()), list(other.values())
   low, high = difference_interval(first, second) or (None, None)
-  values = [recon[x] - cmil[x] for x in seeds]
+  values = [recon[x] - other[x] for x in seeds]
   mean = float(np.mean(first) - np.mean(second))
-  return _entry(group, DIFFERENCE, metric, seeds, values, mean, low, high)
+  return _entry(group, f'{RECON}-{method}', metric, seeds, values, mean, low, high)
 
 
 def _entry(group: Group, method, metric, seeds: Sequence, values, mean, low, high) -> dict:
