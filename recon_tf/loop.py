@@ -1,16 +1,15 @@
 """The one training loop: demonstrations, pretraining, interaction, evaluation, checkpoints."""
 
 import contextlib
-import os
 import pathlib
 import signal
 import time
 
 import numpy as np
-import tensorflow as tf
 from tqdm import tqdm
 
-from recon_tf import demos, envs
+from recon_tf import envs
+from recon_tf.batches import draw
 from recon_tf.check import check_training, total_updates
 from recon_tf.common import (
   Checkpoint,
@@ -28,18 +27,26 @@ from recon_tf.common import (
 )
 from recon_tf.common.cache import use_cache_in_process
 from recon_tf.common.checkpoint import read_meta
-from recon_tf.common.episodes import Episode, fingerprint, load_folder
+from recon_tf.common.episodes import Episode, fingerprint
 from recon_tf.common.errors import Interrupted, postponed
-from recon_tf.common.files import read_lines, remove_temporary, sole_writer, write_json
-from recon_tf.common.folders import check_settings, finished, run_folder
+from recon_tf.common.files import sole_writer, write_json
+from recon_tf.common.folders import finished, run_folder
 from recon_tf.common.schedule import online_updates
 from recon_tf.common.spaces import record_spaces, space_of
 from recon_tf.common.versions import record_meta
 from recon_tf.common.wandb_output import WandbOutput
 from recon_tf.evaluation import evaluate, summarize
 from recon_tf.explorer import Collector
-from recon_tf.make_agent import make_agent, sequences
+from recon_tf.make_agent import make_agent
+from recon_tf.measured import Measured
 from recon_tf.offline import Recorded
+from recon_tf.preparation import (
+  check_fresh,
+  episode_spec,
+  load_demos,
+  prepare_folder,
+  prepare_tensorflow,
+)
 
 CONTEXT = 5  # steps that Agent.report shows to the model before it predicts
 
@@ -53,8 +60,6 @@ ESSENTIALS = (
   'model/model_loss', 'main/bc_loss', 'dadac/q_gap',
   'dadac/entropy', 'iqmpc/q_gap', 'iqmpc/reward_correlation',
 )  # fmt: skip
-
-UNREAD = 100  # updates whose metrics may stay on the device
 
 
 def train(config: Config) -> dict:
@@ -159,7 +164,7 @@ class Run:
       self._restore(arrays, meta)
     self.milestones.forget_after(self.step)
     self._make_logger(meta)
-    self._histograms, self._pending = {}, []
+    self.measured = Measured(folder, self.logger)
 
   def _make_logger(self, meta: dict | None) -> None:
     config, before = self.config, meta or {'step': -1}
@@ -257,12 +262,12 @@ class Run:
     warm = self.step < self.config.prefill and self.config.prefill_policy == 'random'
     action, state = self.agent.policy(obs, state, 'random' if warm else mask)
     if not np.isfinite(action['action']).all():
-      self._collect()  # says which loss it was
+      self.measured.read()  # says which loss it was
     return action, state
 
   def _on_step(self, transition, index) -> None:
     if transition['is_last']:
-      self._collect()  # no episode is stored after a loss that is not finite
+      self.measured.read()  # no episode is stored after a loss that is not finite
     self.replay.add_step(transition, index)
     if not transition['is_first']:
       self._learn()
@@ -292,40 +297,9 @@ class Run:
     return self.replay.episodes > 0 and online < online_updates(config, int(self.step))
 
   def _update(self, update, replay) -> None:
-    """One update; the next batches load in the background meanwhile."""
     number = int(self.agent.updates.numpy())
-    length, mixed = self.config.replay.length, self.config.expert_mix == 'copy'
-    own, expert = ({'batch': x, 'length': length} for x in sequences(self.config))
-    if mixed:
-      data = mixed_sample(replay, self.expert, **own, key=(0, number))
-    else:
-      data = replay.sample(**own, key=(0, number))
-      replay.prefetch(**own, key=(0, number + 1))
-    demonstrations = self.expert.sample(**expert, key=(1, number))
-    self.expert.prefetch(**expert, key=(1, number + 1))
-    self._pending.append((int(self.step), number + 1, update(data, demonstrations)))
-    if len(self._pending) == UNREAD:
-      self._collect()
-
-  def _collect(self) -> None:
-    """Reads what updates measured: only here does the host wait for the device."""
-    pending, self._pending = self._pending, []
-    for step, number, metrics in pending:
-      metrics = {k: np.asarray(v) for k, v in metrics.items()}
-      self._check_finite(metrics, step, number)
-      for key, value in metrics.items():
-        if value.ndim:
-          self._histograms[key] = value
-        else:
-          self.logger.scalar(key, value)
-
-  def _check_finite(self, metrics: dict, step: int, number: int) -> None:
-    for key, value in metrics.items():
-      if key.endswith('_loss') and not np.isfinite(value):
-        raise UserError(
-          f"'{key}' became {value} at step {step} (update {number}); checkpoints in {self.folder} "
-          'are from before and intact. Lower the learning rates, or look at the data.'
-        )
+    metrics = update(*draw(self.config, replay, self.expert, number))
+    self.measured.add(int(self.step), number + 1, metrics)
 
   def _on_episode(self, episode, index) -> None:
     self.logger.scalar('train/return', episode['reward'].sum())
@@ -340,10 +314,7 @@ class Run:
   # Reports
 
   def _write(self) -> None:
-    self._collect()
-    for key, value in self._histograms.items():
-      self.logger.histogram(key, value)
-    self._histograms = {}
+    self.measured.hand_over()
     self.logger.add(self.replay.stats, 'replay')
     self.logger.scalar('time/minutes', (time.time() - self.started) / 60)
     self.logger.write()
@@ -379,7 +350,7 @@ class Run:
   # Checkpoints
 
   def _save(self) -> None:
-    self._collect()  # a checkpoint is never from after a loss that is not finite
+    self.measured.read()  # a checkpoint is never from after a loss that is not finite
     meta = {
       'step': int(self.step),
       'driver_episodes': self.driver.episodes,
@@ -429,81 +400,3 @@ class Run:
     stored = self.replay.waiting.values() if len(self.envs) == 1 else ()
     step = meta['step'] + sum(int(x.stem.split('-')[-1]) for x in stored)
     print(f'Going on at step {step} in {self.folder}.')
-
-
-def prepare_tensorflow(config: Config) -> None:
-  """Threads, determinism, and one line on the device."""
-  if config.threads:
-    tf.config.threading.set_intra_op_parallelism_threads(config.threads)
-  if config.deterministic:
-    tf.config.experimental.enable_op_determinism()
-    tf.random.set_seed(config.seed)
-  gpus = tf.config.list_physical_devices('GPU')
-  for gpu in gpus:
-    tf.config.experimental.set_memory_growth(gpu, True)
-  where = f'{len(gpus)} GPU(s)' if gpus else f'the CPU ({os.cpu_count()} cores), no GPU was found'
-  print(f'TensorFlow {tf.__version__} runs on {where}.')
-
-
-def prepare_folder(config: Config, folder: pathlib.Path) -> None:
-  """Saves the config; a folder that holds a run with other settings is refused."""
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-  except OSError as error:
-    raise UserError(f"Cannot write to '{folder}': {error.strerror}; set --logdir.") from error
-  check_settings(config, folder)
-  for place in (folder, *(folder / x for x in ('eval', 'checkpoints', 'milestones'))):
-    remove_temporary(place)
-  config.save(folder / 'config.yaml')
-
-
-def check_fresh(folder: pathlib.Path) -> None:
-  """A folder without a checkpoint must not hold a run: starting anew would delete its work."""
-  kinds = {'episodes': 'train_episodes/*.npz', 'milestones': 'milestones/*.npz'}
-  found = {name: len(list(folder.glob(pattern))) for name, pattern in kinds.items()}
-  later = [x for x in read_lines(folder / 'metrics.jsonl', {'step': int}) if x['step'] > 0]
-  found['lines of metrics'] = len(later)
-  for name, count in found.items():
-    if count:
-      raise UserError(
-        f"'{folder}' holds {count} {name} of a run but no checkpoint to go on from; restore its "
-        'folder checkpoints from a copy, or remove the run folder to start anew.'
-      )
-
-
-def episode_spec(env) -> dict:
-  """What every stored episode of this task holds, key -> (dtype, shape of a row)."""
-  spec = {}
-  for key, space in {**env.obs_space, **env.act_space}.items():
-    dtype = np.dtype(bool if key.startswith('is_') else np.float32)
-    if space.dtype == np.uint8 and len(space.shape) == 3:
-      dtype = np.dtype(np.uint8)
-    if not key.startswith('log_'):
-      spec[key] = (dtype, space.shape)
-  return spec
-
-
-def load_demos(config: Config) -> Replay:
-  """The demonstrations as a replay in memory, made first if there are none."""
-  folder = config.demos
-  if config.offline and not folder:
-    raise UserError('offline: name the demonstrations with --demos FOLDER.')
-  if not folder:
-    folder = demos.demo_folder('demos', config.task, config)
-    demos.ensure_demos(config.task, config.demo_episodes, folder, config)
-  expert = Replay(None, seed=config.seed)
-  for episode in load_folder(folder, tuple(config.env.size), config.demo_episodes):
-    expert.add_episode(demos.rename(episode, config.rename))
-  print(f'{expert.episodes} demonstrations with {expert.steps} steps from {folder}.')
-  return expert
-
-
-def mixed_sample(replay: Replay, expert: Replay, batch: int, length: int, key: tuple) -> dict:
-  """Sequences as if the demonstrations were copied into the replay, which is CMIL's code."""
-  share = expert.steps / (expert.steps + replay.steps)
-  rng = np.random.default_rng([replay.seed, *key, 7])
-  count = int(rng.binomial(batch, share)) if replay is not expert else batch
-  parts = [(expert, count), (replay, batch - count)]
-  drawn = [source.sample(number, length, key) for source, number in parts if number]
-  keys = set.intersection(*(set(x) for x in drawn))
-  return {k: np.concatenate([x[k] for x in drawn]) for k in sorted(keys)}

@@ -26,7 +26,7 @@ def bench_baselines(argv: list[str]) -> None:
   """Updates of DA-DAC and IQ-MPC and IQ-MPC's planner against a matrix product, in turn."""
   config, own = Flags(about=bench_baselines.__doc__).parse(argv, extra=EXTRA)
   cache.use_compilation_cache('bench')
-  from recon_tf.loop import prepare_tensorflow
+  from recon_tf.preparation import prepare_tensorflow
 
   prepare_tensorflow(config)
   loops, flops = {'gemm': bench_train.make_gemm()}, {}

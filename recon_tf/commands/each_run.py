@@ -47,9 +47,9 @@ def run_folders(path: pathlib.Path) -> list[pathlib.Path]:
 
 def prepare(run: Run) -> None:
   """Threads and determinism of the first run's config; TensorFlow takes them once."""
-  from recon_tf import loop  # late: --help and bad flags answer at once
+  from recon_tf.preparation import prepare_tensorflow  # late: --help and bad flags answer at once
 
-  loop.prepare_tensorflow(run.config)
+  prepare_tensorflow(run.config)
   # Every set of episodes has a shape of its own and is traced once; that is no news.
   logging.getLogger('tensorflow').setLevel(logging.ERROR)
 
