@@ -17,11 +17,12 @@ import numpy as np
 
 from recon_tf.common.config import Config, load_config, load_saved
 from recon_tf.common.errors import UserError
-from recon_tf.common.files import read_lines, try_json
+from recon_tf.common.files import check_fields, read_lines, try_json
 from recon_tf.common.versions import read_starts
 
 ARCHIVE = '.json.gz'
 EVALUATION = {'step': int, 'returns': [float]}
+ENTRY = {'path': str, 'config': dict, 'files': dict, 'metrics': dict}  # of an archive
 ORDER = ('bc_raw', 'bc', 'bc_equal', 'dadac', 'vmail', 'cmil', 'iqmpc', 'no_recovery', 'recon')
 # Keys that may differ inside of a group without making its runs incomparable.
 FREE = (
@@ -149,6 +150,8 @@ def open_archive(path: pathlib.Path) -> list[Run]:
     content = json.loads(gzip.decompress(path.read_bytes()))
   except (OSError, ValueError, EOFError) as error:
     raise UserError(f"'{path}' is no readable archive of runs ({error}).") from error
+  for entry in check_fields(content, {'runs': [dict]}, f"'{path}'")['runs']:
+    check_fields(entry, ENTRY, f"'{path}'")
   home, usual = archive_home(path), load_config().flat
   make = lambda x: Run(home / x['path'], Config({**usual, **x['config']}), x)
   return [make(x) for x in content['runs']]

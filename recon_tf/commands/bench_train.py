@@ -24,8 +24,8 @@ SIZE_TARGETS = {
   'cpu': {'updates': (3.0, True), 'memory_gb': (2.5, False), 'compile_s': (60.0, False)},
 }
 EXTRA = {
-  'rounds': (5, 'alternating blocks of each update'),
-  'seconds': (2.0, 'length of a block'),
+  'rounds': (5, '[1, inf) alternating blocks of each update'),
+  'seconds': (2.0, '(0, inf) length of a block'),
   'cold': (False, 'compile anew instead of using programs of earlier runs'),
   'check': (False, 'exit with 1 if a target is missed'),
 }
@@ -55,8 +55,8 @@ def bench_train(argv: list[str]) -> None:
 
 def measure(config: Config, own, folder: pathlib.Path, programs: pathlib.Path) -> dict:
   """All numbers of one run; wall clock unless a name says cpu."""
-  from recon_tf.loop import prepare_tensorflow
   from recon_tf.perf.flops import count_flops
+  from recon_tf.preparation import prepare_tensorflow
 
   prepare_tensorflow(config)
   sources = make_replay(folder, config), make_replay(None, config)

@@ -130,5 +130,8 @@ def _split_flags(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
 def _split_extra(extra: Mapping[str, Any]) -> tuple[Config, dict[str, str]]:
   pairs = {k: v if isinstance(v, tuple) else (v, '') for k, v in extra.items()}
   limits = {k: parse_limit(meaning)[0] for k, (_, meaning) in pairs.items()}
+  free = [k for k, (v, _) in pairs.items() if type(v) in (int, float) and not limits[k].text]
+  if free:
+    raise ValueError(f'Extra flags that are numbers need a range: {free}.')
   own = Config({k: v for k, (v, _) in pairs.items()}).limited(limits)
   return own, {k: m for k, (_, m) in pairs.items()}

@@ -1,5 +1,6 @@
 """Archives of runs: what is read from them is what the folders hold."""
 
+import gzip
 import json
 
 import numpy as np
@@ -133,3 +134,13 @@ def test_summary_compares_recon_with_every_method_and_tells_kinds_of_recovery(tm
   assert rows['recon-vmail', 'recovery_cells']['mean'] == 0.25
   assert rows['recon-vmail', 'recovery_distance']['low'] is None
   assert not [x for x in rows if x[0] == 'recon-recon']
+
+
+@pytest.mark.parametrize(
+  'content', [[1], {'other': 1}, {'runs': [1]}, {'runs': [{'path': 'a/b/0'}]}]
+)
+def test_archive_of_something_else_is_named(tmp_path, content):
+  path = tmp_path / 'pixels.json.gz'
+  path.write_bytes(gzip.compress(json.dumps(content).encode()))
+  with pytest.raises(UserError, match=r'pixels\.json\.gz'):
+    find_runs(path)

@@ -105,8 +105,10 @@ def test_extra_flags_of_a_script():
   assert 'outdir' not in config
   with pytest.raises(UserError, match=r"Unknown key '--outdi'\. Did you mean 'outdir'"):
     Flags().parse(['--outdi', 'x'], extra=extra)
-  with pytest.raises(ValueError, match='seed'):
-    Flags().parse([], extra={'seed': 0})
+  with pytest.raises(ValueError, match=r"keys already: \['seed'\]"):
+    Flags().parse([], extra={'seed': (0, '[0, inf) as the key')})
+  with pytest.raises(ValueError, match=r"need a range: \['rounds'\]"):
+    Flags().parse([], extra={'rounds': (3, 'how many')})
 
 
 def test_flags_over_a_saved_config():
