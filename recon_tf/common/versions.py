@@ -66,7 +66,8 @@ def git_state(folder: pathlib.Path) -> dict:
 
 
 def _git(folder: pathlib.Path, *args: str) -> str:
-  command = ['git', '-C', str(folder), *args]
+  # Reading alone: git would refresh its index too, and leave the lock of it on a full disk.
+  command = ['git', '--no-optional-locks', '-C', str(folder), *args]
   try:
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
   except (OSError, subprocess.TimeoutExpired):

@@ -1,5 +1,6 @@
 """What a run records of its code and packages."""
 
+import os
 import subprocess
 
 import numpy as np
@@ -26,6 +27,18 @@ def test_commit_and_whether_files_differ_from_it(tmp_path):
   # A package that merely lies inside of a repository is not of its commit.
   (tmp_path / 'inside').mkdir()
   assert versions.git_state(tmp_path / 'inside')['commit'] == ''
+
+
+def test_asking_for_the_commit_writes_nothing_into_the_repository(tmp_path):
+  """Refreshing the index takes a lock, which a full disk or a kill would leave behind."""
+  git(tmp_path, 'init', '-q')
+  (tmp_path / 'code.py').write_text('a = 1\n')
+  git(tmp_path, 'add', '.')
+  git(tmp_path, 'commit', '-q', '-m', 'first')
+  os.utime(tmp_path / 'code.py', (1, 1))  # the index is out of date now
+  before = (tmp_path / '.git' / 'index').read_bytes()
+  assert not versions.git_state(tmp_path)['changed']
+  assert (tmp_path / '.git' / 'index').read_bytes() == before
 
 
 def test_every_start_is_recorded(tmp_path):
