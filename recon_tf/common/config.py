@@ -1,6 +1,7 @@
 """Immutable nested configuration, checked against the defaults and presets in configs.yaml."""
 
 import functools
+import io
 import numbers
 import os
 import pathlib
@@ -13,10 +14,11 @@ from ruamel.yaml.error import YAMLError
 
 from .aliases import RENAMED, modernize
 from .errors import UserError, nearest
-from .files import atomic
+from .files import write_bytes
 from .schema import Limit, comments_by_line, key_lines, parse_limit
+from .seals import check_text, seal_text
 
-KEYS = '# keys:'  # in the first line of a saved config
+KEYS = '# keys:'  # in the first line of configs from before the checksum
 PACKAGE = pathlib.Path(__file__).parents[1]
 
 
@@ -57,10 +59,10 @@ class Config(Mapping):
     return self
 
   def save(self, path: str | os.PathLike) -> None:
-    """Writes YAML whole or not at all; the first line tells a file that was cut off later."""
-    with atomic(path) as file:
-      file.write(f'{KEYS} {len(self.flat)}\n'.encode())
-      _yaml().dump(self.to_dict(), file)
+    """Writes YAML whole or not at all; the first line tells whether it was changed later."""
+    text = io.StringIO()
+    _yaml().dump(self.to_dict(), text)
+    write_bytes(path, seal_text(text.getvalue()).encode())
 
   @classmethod
   def load(cls, path: str | os.PathLike) -> 'Config':
@@ -313,6 +315,7 @@ def _read_yaml(path: str | os.PathLike) -> dict[str, Any]:
   except (OSError, UnicodeDecodeError) as error:
     reason = getattr(error, 'strerror', None) or 'it is not a text file'
     raise UserError(f'Cannot read the config {path}: {reason}.') from error
+  check_text(text, f"'{path}'")
   try:
     content = _yaml().load(text)
   except YAMLError as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from recon_tf.common.errors import UserError
+from recon_tf.common.seals import seal, unseal
 
 TEMPORARY = '.writing-'
 KINDS = {
@@ -20,7 +21,7 @@ KINDS = {
 Path = str | os.PathLike
 Fields = Mapping[str, Any]  # name -> int, float, str, dict, list, or [int] for a list of those
 
-_warned = set()
+warned = set()  # what warn_once has said already
 
 
 @contextlib.contextmanager
@@ -52,7 +53,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, value: Mapping, indent: int = 1) -> None:
-  write_bytes(path, f'{json.dumps(value, indent=indent)}\n'.encode())
+  """With a checksum, which read_json compares and takes away."""
+  write_bytes(path, f'{json.dumps(seal(value), indent=indent)}\n'.encode())
 
 
 def remove_temporary(folder: Path) -> None:
@@ -71,7 +73,8 @@ def read_json(path: Path, fields: Fields | None = None) -> dict | None:
   except (OSError, ValueError, RecursionError) as error:
     reason = getattr(error, 'strerror', None) or 'it is not JSON'
     raise UserError(f"Cannot read '{path}': {reason}; restore or remove the file.") from error
-  return check_fields(content, fields or {}, f"'{path}'")
+  source = f"'{path}'"
+  return check_fields(unseal(content, source), fields or {}, source)
 
 
 def try_json(path: Path, fields: Fields | None = None) -> dict | None:
@@ -109,20 +112,21 @@ def read_lines(path: Path, fields: Fields | None = None) -> list[dict]:
     return []
   records = []
   for number, line in enumerate(lines, 1):
+    source = f"line {number} of '{path}'"
     try:
-      records.append(check_fields(json.loads(line), fields or {}, f"line {number} of '{path}'"))
+      records.append(check_fields(unseal(json.loads(line), source), fields or {}, source))
     except UserError as error:
       warn_once(f'{error} The line is skipped.')
     except (ValueError, RecursionError):
-      if number < len(lines):  # the last one may just be in the making
-        warn_once(f"Line {number} of '{path}' is damaged and skipped.")
+      what = 'damaged' if number < len(lines) else 'in the making, cut off or damaged'
+      warn_once(f"Line {number} of '{path}' is {what}; it is skipped.")
   return records
 
 
 def warn_once(text: str) -> None:
   """A line on stderr, the first time only."""
-  if text not in _warned:
-    _warned.add(text)
+  if text not in warned:
+    warned.add(text)
     print(f'Warning: {text}', file=sys.stderr, flush=True)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import warn_once, write_bytes
+from recon_tf.common.seals import seal, unseal
 
 
 class Logger:
@@ -152,7 +153,7 @@ class JSONLOutput:
   def __call__(self, step: int, scalars: dict, others: list) -> None:
     if scalars:
       values = {k: v if math.isfinite(v) else None for k, v in scalars.items()}
-      self._append(json.dumps({'step': step, **values}, allow_nan=False) + '\n')
+      self._append(json.dumps(seal({'step': step, **values}), allow_nan=False) + '\n')
       self._lines += 1
 
   def sync(self) -> int:
@@ -263,8 +264,8 @@ def _check_pixels(name: str, value: np.ndarray, ndim: int) -> np.ndarray:
 
 def _is_record(line: bytes) -> bool:
   try:
-    return isinstance(json.loads(line)['step'], int)
-  except (ValueError, KeyError, TypeError):
+    return isinstance(unseal(json.loads(line), 'the line')['step'], int)
+  except (ValueError, KeyError, TypeError, UserError):
     return False
 
 

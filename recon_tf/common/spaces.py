@@ -1,7 +1,6 @@
 """What a task's observations and actions look like: spaces.json of a run or an exported policy."""
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Mapping
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
-from recon_tf.common.files import write_json
+from recon_tf.common.files import read_json, write_json
 from recon_tf.common.pixels import fit_image
 
 FILE = 'spaces.json'
@@ -136,11 +135,11 @@ def from_dict(values: dict) -> Spaces:
 
 def run_spaces(folder: pathlib.Path) -> Spaces:
   """Of a run folder; runs from before spaces.json are read off an episode that they collected."""
+  content = read_json(folder / FILE)
   try:
-    return from_dict(json.loads((folder / FILE).read_text()))
-  except FileNotFoundError:
-    pass
-  except (OSError, ValueError, KeyError, TypeError) as error:
+    if content is not None:
+      return from_dict(content)
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
     raise UserError(f"'{folder / FILE}' is damaged ({error}); remove it.") from error
   files = sorted((folder / 'train_episodes').glob('[!.]*.npz'))
   if not files:

@@ -1,6 +1,5 @@
 """A sweep as a user runs it, on a cluster of two nodes of which one dies in the middle."""
 
-import json
 import os
 import pathlib
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 from recon_tf.cluster.progress import last_step
 from recon_tf.cluster.work import read_attempt
 from recon_tf.common.checkpoint import state_paths
+from recon_tf.common.files import read_lines
 from tests.helpers.run_fixtures import ROOT, refused, script
 
 pytest.importorskip('ray')
@@ -51,7 +51,7 @@ def wait_until(true, process, seconds=900):
 
 
 def metrics(run: pathlib.Path) -> list[dict]:
-  lines = [json.loads(x) for x in (run / 'metrics.jsonl').read_text().splitlines()]
+  lines = read_lines(run / 'metrics.jsonl')
   clocks = ('time/', 'fps')
   return [{k: v for k, v in x.items() if not k.startswith(clocks)} for x in lines]
 

@@ -109,9 +109,9 @@ def test_damaged_lines_are_named_and_skipped(tmp_path, capsys):
   path.write_bytes(b'\n'.join([good, b'{"step": \xff}', b'{"step": "abc"}', b'[1]', good, b'{"st']))
   assert read_lines(path, {'step': int}) == [{'step': 1}, {'step': 1}]
   said = capsys.readouterr().err
-  for number in (2, 3, 4):
+  for number in (2, 3, 4, 6):
     assert f'ine {number} of' in said
-  assert 'ine 6 of' not in said  # it may be in the making
+  assert 'in the making' in said  # a run that goes on beside its report
   assert read_lines(tmp_path / 'none.jsonl') == []
 
 

@@ -13,6 +13,7 @@ from PIL import Image
 from recon_tf.common.counter import Counter
 from recon_tf.common.errors import UserError
 from recon_tf.common.logger import JSONLOutput, Logger, Progress, TerminalOutput, encode_gif
+from recon_tf.common.seals import seal
 
 # A program of its own finds the package where this one did.
 ENV = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
@@ -40,7 +41,7 @@ def test_jsonl_averages_scalars_and_stays_valid_json(tmp_path):
   lines = (tmp_path / 'metrics.jsonl').read_text().splitlines()
   parsed = [json.loads(x, parse_constant=refuse) for x in lines]
   first = {'step': 7, 'model/loss': 2.0, 'model/norm': 2.0, 'bad': None, 'worse': None}
-  assert parsed == [first, {'step': 8, 'only': 1.0}]
+  assert parsed == [seal(first), seal({'step': 8, 'only': 1.0})]
 
 
 def write_steps(folder, steps, **kwargs):

@@ -86,7 +86,7 @@ def test_folder_of_runs_gives_pairs_and_leaves_out_what_is_broken(run, tmp_path)
   home = tmp_path / 'runs' / 'maze_umaze'
   for method in ('recon', 'cmil'):
     shutil.copytree(run, home / method / '0')
-  text = (home / 'cmil' / '0' / 'config.yaml').read_text()
+  text = (home / 'cmil' / '0' / 'config.yaml').read_text().partition('\n')[2]
   (home / 'cmil' / '0' / 'config.yaml').write_text(text.replace('method: recon', 'method: cmil'))
   shutil.copytree(run, home / 'recon' / '1')
   for path in (home / 'recon' / '1' / 'checkpoints').iterdir():
@@ -119,7 +119,7 @@ def test_run_without_checkpoints_and_of_an_unknown_task(run, tmp_path):
   refused(script('evaluate', broken, cwd=tmp_path), broken, 'no readable checkpoint')
   other = tmp_path / 'other'
   shutil.copytree(run, other)
-  text = (other / 'config.yaml').read_text()
+  text = (other / 'config.yaml').read_text().partition('\n')[2]
   for task, part in (('maze_umase', 'maze_umaze'), ('dmc_hopper_stand', 'does not fit')):
     (other / 'config.yaml').write_text(text.replace('task: maze_umaze', f'task: {task}'))
     refused(script('evaluate', other, cwd=tmp_path), other, part)

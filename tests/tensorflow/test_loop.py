@@ -16,7 +16,7 @@ from recon_tf.common import (
   load_config,
   save_episode,
 )
-from recon_tf.common.files import sole_writer
+from recon_tf.common.files import read_json, read_lines, sole_writer, write_json
 from recon_tf.common.npz import read_npz
 from recon_tf.common.schedule import optimizer_updates
 from tests.helpers import loop_fixtures as fixtures
@@ -29,7 +29,7 @@ def demos(tmp_path_factory):
 
 def metrics(folder):
   """All lines without the clock, and without the evaluation that ends a run."""
-  lines = [json.loads(x) for x in (folder / 'metrics.jsonl').read_text().splitlines()]
+  lines = read_lines(folder / 'metrics.jsonl')
   clean = [{k: v for k, v in x.items() if not k.startswith('time/') and 'fps' not in k}
            for x in lines]  # fmt: skip
   return [x for x in clean if any(not k.startswith('eval/') and k != 'step' for k in x)]
@@ -255,10 +255,10 @@ def test_two_processes_in_one_folder_are_refused(copied, demos):
 @pytest.mark.slow
 def test_final_evaluation_that_no_checkpoint_has_reached_is_not_believed(copied, demos):
   path = copied / 'eval' / 'final.json'
-  content = json.loads(path.read_text())
-  path.write_text(json.dumps({**content, 'step': 120}))
+  content = read_json(path)
+  write_json(path, {**content, 'step': 120})
   refuses(copied, demos, 'says step 120, but the newest checkpoint is of step 80')
-  path.write_text(json.dumps({**content, 'step': 'abc'}))
+  write_json(path, {**content, 'step': 'abc'})
   refuses(copied, demos, '\'step\' is "abc"')
 
 
