@@ -9,7 +9,7 @@ import tempfile
 
 from recon_tf.common.arguments import Parser, ranged
 
-SECTIONS = ('kills', 'signals', 'files', 'flags', 'edges')
+SECTIONS = ('kills', 'signals', 'files', 'bits', 'flags', 'edges')
 
 
 def main() -> None:
@@ -32,25 +32,25 @@ def main() -> None:
 
 def campaign(args: argparse.Namespace, root: pathlib.Path) -> list[str]:
   """Runs the chosen sections; returns what did not hold."""
-  import tensorflow_probability  # noqa: F401, once for all the processes that are forked later
-
-  from recon_tf.faults import damage, kills, limits, long, table
+  from recon_tf.commands import bench_train, demos
+  from recon_tf.faults import bits, children, damage, kills, limits, long, table
 
   sections = set(args.only or ([] if args.long else SECTIONS))
   found, before = table.Table(), shared_memory()
   if 'flags' in sections:
-    limits.check_flags(found)
-  if sections & {'kills', 'signals', 'files'} or args.long:
-    import recon_tf.loop  # noqa: F401, the forked processes have it then
-
+    limits.check_flags(found, {'demos': demos.FLAGS, 'bench train': bench_train.EXTRA})
+  if sections & {'kills', 'signals', 'files', 'bits'} or args.long:
+    children.warm_up()
     tests = kills.Campaign(root, found)
     if 'kills' in sections:
-      for point in tests.one_of_each() if args.each else tests.points(args.kills):
-        tests.kill(point)
+      tests.kill_all(tests.one_of_each() if args.each else tests.points(args.kills))
+      tests.kill(tests.when_resumed())
     if 'signals' in sections:
       disturb(tests)
     if 'files' in sections:
       damage.check_files(tests)
+    if 'bits' in sections:
+      bits.check_bits(tests)
     if args.long:
       long.check_long(tests, args.long)
   if 'edges' in sections:  # last: TensorFlow runs in this process then, which must not fork
@@ -75,7 +75,10 @@ def disturb(tests) -> None:
   for number in (signal.SIGINT, signal.SIGTERM):
     for when, ready in moments.items():
       tests.stop(number, when, ready)
-  tests.lose_worker()
+  tests.lose_worker('the one that collects', slice(0, 1))
+  tests.lose_worker('the one that evaluates', slice(-1, None))
+  tests.lose_worker('one of two that collect', slice(0, 1), **{'env.workers': 2})
+  tests.lose_worker('all at once', slice(None), **{'env.workers': 2})
   for limit in (0, 1000, 20_000):
     tests.fill_disk(limit)
   tests.start_twice()

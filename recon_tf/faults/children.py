@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 
 from recon_tf.__main__ import start
+from recon_tf.common import load_config
+from recon_tf.common.config import documented
 
 
 @dataclasses.dataclass
@@ -85,6 +87,16 @@ class Child:
     for pid in left:
       os.kill(pid, signal.SIGKILL)
     return left
+
+
+def warm_up() -> None:
+  """Imports and reads once what every forked process needs; TensorFlow must not run yet."""
+  import tensorflow_probability  # noqa: F401
+
+  import recon_tf.loop  # noqa: F401
+
+  documented()
+  load_config('maze', 'debug', 'state')
 
 
 def run(command: str, argv: list[str], before: Callable | None = None) -> Result:

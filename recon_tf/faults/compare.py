@@ -5,6 +5,7 @@ import pathlib
 
 from recon_tf.common.files import TEMPORARY
 from recon_tf.common.npz import UNREADABLE, read_npz
+from recon_tf.common.seals import unseal
 
 
 def difference(first: pathlib.Path, second: pathlib.Path) -> str:
@@ -49,5 +50,5 @@ def _arrays(part: str, first: list[pathlib.Path], second: list[pathlib.Path]) ->
 
 
 def _metrics(path: pathlib.Path) -> list[dict]:
-  lines = [json.loads(x) for x in path.read_text().splitlines()]
+  lines = [unseal(json.loads(x), f"'{path}'") for x in path.read_text().splitlines()]
   return [{k: v for k, v in x.items() if not k.startswith('time/')} for x in lines]

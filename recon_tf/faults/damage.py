@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from recon_tf.common.seals import FIELD
 from recon_tf.faults import runs
 from recon_tf.faults.children import Result, run
 from recon_tf.faults.compare import difference
@@ -15,13 +16,17 @@ from recon_tf.faults.kills import Campaign, tail
 HALFWAY = 20  # steps of the run whose files are damaged
 
 
+ARRAYS = ('truncate', 'flip', 'random', 'empty', 'foreign')
+TEXT = (*ARRAYS, 'digit')
+
+
 class Target(typing.NamedTuple):
   """Which files are damaged, how, and the command that must notice."""
 
   name: str
   pattern: str
   command: str
-  ways: tuple[str, ...] = ('truncate', 'flip', 'random', 'empty', 'foreign')
+  ways: tuple[str, ...] = ARRAYS
 
 
 TARGETS = (
@@ -29,31 +34,28 @@ TARGETS = (
   Target('all checkpoints', 'run/checkpoints/*.npz', 'train'),
   Target('episode', 'run/train_episodes/*.npz', 'train'),
   Target('milestone', 'run/milestones/*.npz', 'train', ('odd name',)),
-  Target('metrics.jsonl', 'run/metrics.jsonl', 'train'),
-  Target('config.yaml', 'run/config.yaml', 'train'),
-  Target('meta.json', 'run/meta.json', 'train'),
+  Target('metrics.jsonl', 'run/metrics.jsonl', 'train', TEXT),
+  Target('config.yaml', 'run/config.yaml', 'train', TEXT),
+  Target('meta.json', 'run/meta.json', 'train', TEXT),
   Target('demonstration', 'demos/*.npz', 'train'),
-  Target('final.json', 'run/eval/final.json', 'again', (
-    'truncate', 'flip', 'random', 'empty', 'foreign', 'step text', 'step too large')),
-  Target('demonstrations meta.json', 'demos/meta.json', 'check', (
-    'truncate', 'flip', 'random', 'empty', 'foreign', 'env text')),
-  # A file that ends early may be one that is being written, so a report goes without the rest.
+  Target('demonstrations meta.json', 'demos/meta.json', 'check', (*TEXT, 'env text')),
+  Target('final.json', 'run/eval/final.json', 'again', (*TEXT, 'step text', 'step too large')),
+  # An empty file of metrics is that of a run that has just begun.
   Target('metrics.jsonl', 'run/metrics.jsonl', 'report', (
-    'flip', 'random', 'foreign', 'step text')),
-  Target('evaluation', 'run/eval/000000000.json', 'report'),
-  Target('final.json', 'run/eval/final.json', 'report'),
-  Target('config.yaml', 'run/config.yaml', 'report'),
-  Target('meta.json', 'run/meta.json', 'report'),
+    'truncate', 'flip', 'random', 'foreign', 'digit', 'step text')),
+  Target('evaluation', 'run/eval/000000000.json', 'report', TEXT),
+  Target('final.json', 'run/eval/final.json', 'report', TEXT),
+  Target('config.yaml', 'run/config.yaml', 'report', TEXT),
+  Target('meta.json', 'run/meta.json', 'report', TEXT),
+  Target('newest checkpoint', 'run/checkpoints/*.npz', 'evaluate'),
+  Target('config.yaml', 'run/config.yaml', 'evaluate', ('digit',)),
+  Target('spaces.json', 'run/spaces.json', 'export', TEXT),
 )  # fmt: skip
 
 
 def check_files(campaign: Campaign) -> None:
   """All targets, in all ways."""
   base = campaign.root / 'half'
-  demos = campaign.root / 'demos'
-  (demos / 'meta.json').write_text(
-    '{"task": "maze_umaze", "expert": "random", "env": {}, "returns": [0.0, 0.0], "rejected": 0}\n'
-  )
   shutil.rmtree(base, ignore_errors=True)
   result = run('train', campaign.flags(base / 'runs', steps=HALFWAY))
   if result.code:
@@ -102,6 +104,8 @@ COMMANDS: dict[str, Callable[[Campaign, pathlib.Path], Result]] = {
   'again': lambda campaign, place: _train(campaign, place, steps=HALFWAY),
   'check': lambda _, place: run('demos', [f'--check={place / "demos"}']),
   'report': lambda _, place: run('report', [str(place / 'runs'), '--out', str(place / 'report')]),
+  'evaluate': lambda _, place: run('evaluate', [str(place / 'run'), '--episodes', '1']),
+  'export': lambda _, place: run('export', [str(place / 'run'), str(place / 'exported')]),
 }
 
 
@@ -128,12 +132,22 @@ def _foreign(path: pathlib.Path) -> None:
     path.write_text('a: 1\n' if path.suffix == '.yaml' else '[1]\n')
 
 
+def _digit(path: pathlib.Path) -> None:
+  """The last bit of the digit that is nearest to the middle: still JSON or YAML."""
+  data = bytearray(path.read_bytes())
+  places = [i for i, x in enumerate(data) if x in b'0123456789']
+  data[min(places, key=lambda i: abs(i - len(data) // 2))] ^= 1
+  path.write_bytes(data)
+
+
 def _replace(old: str, new: str) -> Callable[[pathlib.Path], None]:
+  """As by a writer that knows no checksums: the field itself must be looked at."""
+
   def apply(path: pathlib.Path) -> None:
     text = path.read_text()
     if old not in text:
       raise RuntimeError(f'{path} has no {old}')
-    path.write_text(text.replace(old, new, 1))
+    path.write_text(text.replace(old, new, 1).replace(f'"{FIELD}"', '"unknown"'))
 
   return apply
 
@@ -144,6 +158,7 @@ WAYS: dict[str, Callable[[pathlib.Path], None]] = {
   'random': _random,
   'empty': lambda path: path.write_bytes(b''),
   'foreign': _foreign,
+  'digit': _digit,
   'odd name': lambda path: path.rename(path.with_name('1x.npz')),
   'step text': _replace('"step": ', '"step": "abc", "old": '),
   'step too large': _replace('"step": 20', '"step": 2000'),

@@ -1,6 +1,6 @@
 """Kills at file operations, signals, lost environments, full disks, two starts at once."""
 
-import json
+import functools
 import os
 import pathlib
 import resource
@@ -12,8 +12,10 @@ from collections.abc import Callable
 from recon_tf.faults import runs
 from recon_tf.faults.children import Child, Result, run
 from recon_tf.faults.compare import difference
-from recon_tf.faults.points import MOMENTS, Point, watch
+from recon_tf.faults.points import MOMENTS, Operation, Point, read_log, watch
 from recon_tf.faults.table import Table
+
+LINKS = 5  # kills in one run
 
 
 class Campaign:
@@ -27,7 +29,7 @@ class Campaign:
     result = run('train', self.flags(self.reference), lambda: watch(self.reference, log))
     if result.code:
       raise RuntimeError(f'the undisturbed run failed:\n{result.text}')
-    self.operations = [json.loads(x) for x in log.read_text().splitlines()]
+    self.operations = read_log(log)
     print(f'undisturbed run: {len(self.operations)} file operations, {result.seconds:.0f} s')
 
   def flags(self, logdir: pathlib.Path, **changes) -> list[str]:
@@ -35,9 +37,7 @@ class Campaign:
 
   def points(self, count: int) -> list[Point]:
     """Kill points spread evenly over the whole run; all of them if there are not more."""
-    every = [
-      Point(i, moment) for i, x in enumerate(self.operations) for moment in MOMENTS[x['kind']]
-    ]
+    every = [Point(x, moment) for x in self.operations for moment in MOMENTS[x.kind]]
     if count >= len(every):
       return every
     return [every[i * len(every) // count] for i in range(count)]
@@ -45,27 +45,48 @@ class Campaign:
   def one_of_each(self) -> list[Point]:
     """A point of every kind of operation and moment, of episodes where there is one: for CI."""
     found = {}
-    for index, operation in enumerate(self.operations):
-      of_episode = 'train_episodes' in operation['path']
-      for moment in MOMENTS[operation['kind']]:
-        name = operation['kind'], moment
-        if name not in found or of_episode:
-          found[name] = Point(index, moment)
-    return list(found.values())
+    for operation in self.operations:
+      for moment in MOMENTS[operation.kind]:
+        name = operation.kind, moment
+        if name not in found or 'train_episodes' in operation.path:
+          found[name] = Point(operation, moment)
+    return sorted(found.values(), key=lambda x: self.operations.index(x.operation))
 
-  def kill(self, point: Point) -> None:
-    """Dies at the point, goes on with the same command, must be the undisturbed run."""
-    operation, logdir = self.operations[point.index], self.fresh()
-    first = run('train', self.flags(logdir), lambda: watch(logdir, kill=point))
-    problem = '' if first.code == -signal.SIGKILL else f'it was not killed: {tail(first)}'
-    problem = problem or self.resumes(logdir, first)
-    self.table.add('kill', f'{point.moment} {operation["kind"]} {operation["path"]}', problem)
+  def when_resumed(self) -> list[Point]:
+    """While a resumed run removes half a line: this happens in no undisturbed run."""
+    middle = self.operations[len(self.operations) // 2].lines
+    path = str((runs.folder(self.reference) / 'metrics.jsonl').relative_to(self.reference))
+    half, cut = Operation('append', path, middle), Operation('rename', path, -1)
+    return [Point(half, 'half'), *(Point(cut, x) for x in MOMENTS['rename'])]
 
-  def resumes(self, logdir: pathlib.Path, before: Result) -> str:
+  def kill_all(self, points: list[Point]) -> None:
+    """Several in each run, in their order, which is cheaper than a run for each."""
+    chains = -(-len(points) // LINKS)
+    for number in range(chains):
+      self.kill(points[number::chains])
+
+  def kill(self, points: list[Point]) -> None:
+    """Dies at each point in turn, going on with the same command: must be the undisturbed run."""
+    logdir, results = self.fresh(), []
+    for point in points:
+      watched = functools.partial(watch, logdir, kill=point)
+      results.append(run('train', self.flags(logdir), watched))
+      if results[-1].code != -signal.SIGKILL:
+        break
+    killed = [x for x in results if x.code == -signal.SIGKILL]
+    problem = self.resumes(logdir, *killed)
+    if not killed:
+      problem, killed = f'it was not killed: {tail(results[0])}', results
+    for number, point in enumerate(points[: len(killed)]):
+      self.table.add('kill', f'{"then " * bool(number)}{point}', problem)
+    if points[len(killed) :]:  # a kill before them made this run go another way
+      self.kill(points[len(killed) :])
+
+  def resumes(self, logdir: pathlib.Path, *before: Result) -> str:
     """Runs the same command again; empty if the run is now the undisturbed one."""
     result = run('train', self.flags(logdir))
     problem = ''
-    if before.orphans or result.orphans:
+    if any(x.orphans for x in (*before, result)):
       problem = 'a process was left'
     elif result.code or result.traceback:
       problem = tail(result)
@@ -91,18 +112,23 @@ class Campaign:
     saved = any((runs.folder(logdir) / 'checkpoints').glob('*.npz'))
     return 'goes on from there' in last if saved else 'interrupted' in last
 
-  def lose_worker(self) -> None:
-    """The environment's process dies: its episode is made again, the run ends well."""
+  def lose_worker(self, case: str, lost: slice, **changes) -> None:
+    """Processes of environments die: their episodes are made again, the run ends well.
+
+    They start in order, those that evaluate last.
+    """
     logdir = self.fresh()
-    child = Child('train', self.flags(logdir))
+    child = Child('train', self.flags(logdir, **changes))
     wait_for(lambda: has_episodes(runs.folder(logdir), 1))
-    for pid in child.members():
+    for pid in sorted(child.members())[lost]:
       os.kill(pid, signal.SIGKILL)
     result = child.wait()
-    problem = tail(result) if result.code or result.traceback else ''
+    problem = tail(result) if result.code or result.traceback or result.orphans else ''
     if not problem and 'lost an episode' not in result.text:
       problem = 'nothing was said'
-    self.table.add('worker', 'environments killed', problem)
+    if not problem and not (runs.folder(logdir) / 'eval' / 'final.json').exists():
+      problem = 'there is no result'
+    self.table.add('worker', case, problem)
 
   def fill_disk(self, limit: int) -> None:
     """No file can grow beyond the limit, which ends like a full disk; then there is space again."""

@@ -1,7 +1,8 @@
 """Settings: what lies beyond their limits is refused, what lies on them can be learned with."""
 
 import math
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from gymnasium.spaces import Box
 
 from recon_tf.common import Flags, UserError, default_config, load_config
 from recon_tf.common.config import documented
-from recon_tf.common.schema import Limit
+from recon_tf.common.schema import Limit, parse_limit
 from recon_tf.faults.table import Table
 
 # Keys of these groups and names do not reach an agent's update.
@@ -19,15 +20,29 @@ NO_AGENT = (
   'pretrain_bc', 'prefill_policy',
 )  # fmt: skip
 
+# As small as the key itself allows.
+SMALL = {
+  'eager': True, 'jit': False, 'horizon': 2, 'rssm.deter': 8, 'rssm.ensemble': 2,
+  'replay.length': 3, 'gate.horizon': 1, 'gate.tail': 1,
+}  # fmt: skip
 
-def check_flags(table: Table) -> None:
-  """Every key with a value below, above, of another type and of an unknown name."""
+
+def check_flags(table: Table, own: Mapping[str, Mapping] = types.MappingProxyType({})) -> None:
+  """Every key with a value below, above, of another type and of an unknown name.
+
+  `own` are flags that a command has besides the keys, command -> as for Flags.parse.
+  """
   for key, value in default_config().flat.items():
     for case, text in bad_values(key, value, documented().limits.get(key, Limit())):
       argv = ['--configs', 'maze', 'debug', f'--{key}={text}']
       table.add('flags', f'{case} --{key}={text}', _refused(argv, key))
     name = f'{key[:-1]}{"x" if key[-1] != "x" else "y"}{key[-1]}'
     table.add('flags', f'unknown --{name}', _refused([f'--{name}=1'], name))
+  for command, extra in own.items():
+    for key, (value, meaning) in extra.items():
+      for case, text in bad_values(key, value, parse_limit(meaning)[0]):
+        problem = _refused([f'--{key}={text}'], key, extra)
+        table.add('flags', f'{command}: {case} --{key}={text}', problem)
 
 
 def bad_values(key: str, value: Any, limit: Limit) -> Iterator[tuple[str, str]]:
@@ -57,9 +72,9 @@ def bad_values(key: str, value: Any, limit: Limit) -> Iterator[tuple[str, str]]:
     yield 'too many', ','.join(['20'] * (max(limit.counts) + 1))
 
 
-def _refused(argv: list[str], key: str) -> str:
+def _refused(argv: list[str], key: str, extra: Mapping | None = None) -> str:
   try:
-    Flags().parse(argv)
+    Flags().parse(argv, extra=extra)
   except UserError as error:
     return '' if key in str(error) else f'the key is not named: {error}'
   except Exception as error:
@@ -95,7 +110,7 @@ def _learns(key: str, value: Any) -> str:
   pixels = any(x in key for x in ('cnn', 'pad', 'strides', 'kernels', 'shift'))
   presets = ['debug', method] if pixels and method != 'bc_raw' else ['debug', 'state', method]
   try:
-    config = load_config(*presets).update({'eager': True, 'jit': False}).update({key: value})
+    config = load_config(*presets).update(SMALL).update({key: value})
     _update(config, pixels)
   except UserError:
     return ''

@@ -3,9 +3,13 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import typing
+
+from recon_tf.common.files import TEMPORARY
+from recon_tf.faults import runs
 
 # Python announces these before it does them.
 WRITES = {'os.rename': 'rename', 'os.remove': 'unlink', 'os.mkdir': 'mkdir'}
@@ -16,19 +20,36 @@ MOMENTS = {
 }  # fmt: skip
 
 
-class Point(typing.NamedTuple):
-  """The `index`-th file operation below a folder, and when in it."""
+class Operation(typing.NamedTuple):
+  """A file operation, told apart by what it does and how far the run is."""
 
-  index: int
+  kind: str
+  path: str  # below logdir, without what differs between two runs
+  lines: int  # of metrics so far
+
+
+class Point(typing.NamedTuple):
+  """A file operation and when in it; its `lines` are any if negative."""
+
+  operation: Operation
   moment: str
 
+  def __str__(self) -> str:
+    kind, path, lines = self.operation
+    return f'{self.moment} {kind} {path}' + (f' after line {lines}' if lines >= 0 else '')
 
-def watch(folder: pathlib.Path, log: pathlib.Path | None = None, kill: Point | None = None) -> None:
-  """From now on, logs every file operation below the folder, or dies at one of them."""
-  count, busy, root = 0, False, str(folder)
+  def meets(self, operation: Operation) -> bool:
+    """Whether this is the operation."""
+    lines = operation.lines if self.operation.lines < 0 else self.operation.lines
+    return operation == self.operation._replace(lines=lines)
+
+
+def watch(logdir: pathlib.Path, log: pathlib.Path | None = None, kill: Point | None = None) -> None:
+  """From now on, logs every file operation below logdir, or dies at one of them."""
+  busy, root = False, str(logdir)
 
   def hook(event: str, args: tuple) -> None:
-    nonlocal count, busy
+    nonlocal busy
     if busy or (event != 'open' and event not in WRITES):
       return
     kind = _kind(event, args)
@@ -38,16 +59,34 @@ def watch(folder: pathlib.Path, log: pathlib.Path | None = None, kill: Point | N
     if kind == 'mkdir' and not can_make(paths[0]):
       return
     busy = True  # what follows works with files too
+    operation = Operation(kind, _name(os.path.relpath(paths[-1], root)), _count_lines(logdir))
     if log is not None:
-      line = {'kind': kind, 'path': os.path.relpath(paths[-1], root)}
       with open(log, 'a') as file:
-        file.write(json.dumps(line) + '\n')
-    if kill is not None and count == kill.index:
+        file.write(json.dumps(operation) + '\n')
+    if kill is not None and kill.meets(operation):
       _strike(kind, paths, kill.moment)
-    count += 1
     busy = False
 
   sys.addaudithook(hook)
+
+
+def read_log(path: pathlib.Path) -> list[Operation]:
+  """What watch() wrote, every operation once."""
+  found = [Operation(*json.loads(x)) for x in path.read_text().splitlines()]
+  return list(dict.fromkeys(found))
+
+
+def _name(path: str) -> str:
+  """Without the number of the process and the time, which are in the names of some files."""
+  path = re.sub(rf'{re.escape(TEMPORARY)}\d+-', TEMPORARY, path)
+  return re.sub(r'(train_episodes/\D*)\d+T\d+F\d+-', r'\1', path)
+
+
+def _count_lines(logdir: pathlib.Path) -> int:
+  try:
+    return (runs.folder(logdir) / 'metrics.jsonl').read_bytes().count(b'\n')
+  except OSError:
+    return 0
 
 
 def can_make(folder: str) -> bool:

@@ -29,6 +29,7 @@ def make_demos(path: pathlib.Path) -> pathlib.Path:
 
   from recon_tf import envs
   from recon_tf.common import save_episode
+  from recon_tf.demos.meta import write_meta
 
   env = envs.make('maze_umaze', load_config('maze', 'state').update({'env.length': 10}))
   rng = np.random.default_rng(0)
@@ -41,4 +42,6 @@ def make_demos(path: pathlib.Path) -> pathlib.Path:
       rows.append({**obs, 'action': action})
     save_episode(path, {k: np.stack([x[k] for x in rows]) for k in rows[0]}, True, number)
   env.close()
+  meta = {'task': 'maze_umaze', 'expert': 'random', 'env': {}, 'returns': [0.0, 0.0]}
+  write_meta(path, {**meta, 'successes': [], 'rejected': 0})
   return path

@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
-from recon_tf.faults import limits
+from recon_tf.commands import bench_train
+from recon_tf.common.files import read_json, write_json
+from recon_tf.faults import bits, limits
+from recon_tf.faults.points import Operation, Point
 from recon_tf.faults.table import Table
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -31,9 +34,11 @@ def test_a_kill_of_every_kind_is_survived_to_the_bit(tmp_path):
 
 def test_every_bad_value_of_every_key_is_refused(capsys):
   table = Table()
-  limits.check_flags(table)
+  limits.check_flags(table, {'bench train': bench_train.EXTRA})
   assert table.failures == []
-  assert capsys.readouterr().out.count('ok   flags: below') > 100
+  said = capsys.readouterr().out
+  assert said.count('ok   flags: below') > 100
+  assert 'ok   flags: bench train: below --rounds=0' in said
 
 
 def test_a_failure_is_counted_and_kept(capsys):
@@ -43,3 +48,25 @@ def test_a_failure_is_counted_and_kept(capsys):
   assert table.failures == ['kill: after open x: metrics differ']
   assert '| kill | 2 | 1 |' in table.text()
   assert 'FAIL kill: after open x' in capsys.readouterr().out
+
+
+def test_flipped_bits_are_noticed_or_harmless_with_a_checksum(tmp_path):
+  write_json(tmp_path / 'final.json', {'step': 20, 'success': 0.5})
+  size = 8 * (tmp_path / 'final.json').stat().st_size
+  counts = bits.flip(tmp_path / 'final.json', read_json, range(size))
+  assert counts['silent'] == 0
+  assert counts['noticed'] > 0.8 * size
+  assert read_json(tmp_path / 'final.json') == {'step': 20, 'success': 0.5}
+
+
+def test_flipped_bits_are_silent_without_a_checksum(tmp_path):
+  (tmp_path / 'final.json').write_text('{"step": 20, "success": 0.5}')
+  assert bits.flip(tmp_path / 'final.json', read_json, range(200))['silent'] > 10
+
+
+def test_a_point_is_met_by_its_operation_alone():
+  saved = Operation('rename', 'checkpoints/3.npz', 2)
+  assert Point(saved, 'half').meets(saved)
+  assert not Point(saved, 'half').meets(saved._replace(lines=3))
+  assert not Point(saved, 'half').meets(saved._replace(kind='open'))
+  assert Point(saved._replace(lines=-1), 'half').meets(saved)
