@@ -25,6 +25,9 @@ CASES = {
   'no_gate': {'gate.kind': 'none'},
   'few_starts': {'imag_starts': 7, 'main.replay_critic': False},
   'copy': {'expert_mix': 'copy'},
+  'rounds': {'main.bc_rounds': 2, 'explorer.bc_rounds': 2},
+  'bc': {'behavior': 'bc', 'explorer.enabled': False},
+  'frozen': {'behavior': 'frozen', 'explorer.enabled': False},
 }
 
 
