@@ -10,12 +10,12 @@ from recon_tf.common.schedule import work_left
 from recon_tf.common.spaces import Spaces, is_observation, space_of
 from recon_tf.demos.match import match_demos, needed
 
-# Fitted to updates of cpu size on one thread, by CPU time (docs/performance.md).
+# Fitted to updates of cpu size on one thread, by CPU time (docs/training.md).
 SHARE = 0.62  # of a matrix product's speed
 OVERHEAD = {'imitation': 0.02, 'bc': 0.01, 'frozen': 0.01}  # seconds of a joint update besides
 CLONE_OVERHEAD = 0.002
 COMPILE = 45  # seconds, once; from the cache it takes a few
-ACTING = 0.002  # seconds of the policy per decision, small sizes
+ACTING = 0.001  # seconds of the policy per decision
 
 
 def check_training(
@@ -100,23 +100,27 @@ def time_text(config: Config, spaces: Spaces, length: float, decision: float | N
 
 
 def decision_seconds(env, limit: float = 2.0) -> float:
-  """Of one step of the environment, renderings included; measured in its first episode."""
+  """Of one step of the environment, renderings included: a good tenth of its first episode.
+
+  Not the average, which on a busy machine measures the others.
+  """
   action = np.zeros(env.act_space['action'].shape, np.float32)
   obs, seconds, begun = env.reset(), [], time.perf_counter()
   while not obs['is_last'] and time.perf_counter() - begun < limit:
     start = time.perf_counter()
     obs = env.step({'action': action})
     seconds.append(time.perf_counter() - start)
-  return float(np.median(seconds))
+  return float(np.quantile(seconds, 0.1))
 
 
-def update_seconds(config: Config, spaces: Spaces) -> dict[str, float] | None:
+def update_seconds(config: Config, spaces: Spaces, speed: float = 0) -> dict[str, float] | None:
   """Of each kind of update, from its floating-point operations and the speed of this machine."""
   if config.agent != 'recon' or config.eager or has_gpu():
     return None
   from recon_tf.perf.flops import clone_flops, count_flops
 
-  shapes, action, speed = spaces.observations, len(spaces.low), SHARE * product_speed()
+  shapes, action = spaces.observations, len(spaces.low)
+  speed = SHARE * (speed or product_speed())
   joint = sum(count_flops(config, shapes, action).values())
   # A frozen policy's model only watches, which is the forward third of learning.
   flops = {
