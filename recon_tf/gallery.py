@@ -27,6 +27,8 @@ def find_policy(path: str | pathlib.Path) -> pathlib.Path:
     return folder
   if str(path) in names:
     return names[str(path)]
+  if folder.is_file():
+    raise UserError(f"'{path}' is a file; give the folder of the run or of the exported policy.")
   if folder.is_dir():
     raise UserError(
       f"'{path}' holds neither a run (config.yaml) nor an exported policy (policy.json)."

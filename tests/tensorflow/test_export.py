@@ -144,6 +144,20 @@ def test_old_and_damaged_exports_are_one_sentence(tmp_path):
   (out / 'saved_model' / 'saved_model.pb').unlink()
   with pytest.raises(UserError, match='no readable SavedModel'):
     load_policy(out)
+  export_policy(run, out, tflite=False)
+  (weights,) = out.glob('saved_model/variables/*.data*')
+  weights.write_bytes(weights.read_bytes()[:50])
+  with pytest.raises(UserError, match='no readable SavedModel'):
+    load_policy(out)
+  export_policy(run, out, tflite=False)
+  (out / 'policy.json').write_text(json.dumps({**card, 'inputs': ['place']}))
+  with pytest.raises(UserError, match=r'not the one that policy\.json describes'):
+    load_policy(out)
+  (out / 'policy.json').write_text(json.dumps({'format': card['format']}))
+  with pytest.raises(UserError, match=r"lacks \['info', 'inputs'"):
+    load_policy(out)
+  with pytest.raises(UserError, match='is a file; give the folder'):
+    load_policy(out / 'policy.json')
   (out / 'policy.json').write_text(json.dumps({**card, 'format': 0}))
   with pytest.raises(UserError, match='export the run anew'):
     load_policy(out)
