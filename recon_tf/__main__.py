@@ -17,7 +17,7 @@ COMMANDS = {
   'results': 'small copies of runs with tables and figures, to commit',
   'sweep': 'many runs at once: seeds, tasks, methods and a grid of settings, also on a cluster',
   'reproduce': 'figures and tables of the paper, with the runs that they need',
-  'bench': 'measure speed and sizes: envs, train, params, gpu-plan, baselines',
+  'bench': 'measure speed and sizes: envs, train, params, policies, gpu-plan, baselines',
   'export': 'the policy of a run as SavedModel and TFLite, with a card',
   'play': 'a video of a policy at work',
   'gallery': 'the trained policies that come with recon_tf',

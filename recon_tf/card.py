@@ -94,4 +94,6 @@ def limits(card: dict) -> list[str]:
     lines.append('- The units of the actions were not recorded: they are in [-1, 1].')
   if not card['tflite']:
     lines.append(f'- No TFLite file: {card["tflite_missing"]}.')
+  elif card.get('tflite_half'):
+    lines.append('- The TFLite file has its weights in 16 bits: its actions are a little off.')
   return lines

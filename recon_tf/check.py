@@ -6,15 +6,22 @@ import numpy as np
 
 from recon_tf.common.config import Config
 from recon_tf.common.episodes import Episode
+from recon_tf.common.schedule import work_left
 from recon_tf.common.spaces import Spaces, is_observation, space_of
 from recon_tf.demos.match import match_demos, needed
 
-SHARE = 0.25  # of a matrix product's speed that updates reach, roughly
-OVERHEAD = 0.01  # seconds of an update beside its products
+# Fitted to updates of cpu size on one thread, by CPU time (docs/training.md).
+SHARE = 0.62  # of a matrix product's speed
+OVERHEAD = {'imitation': 0.02, 'bc': 0.01, 'frozen': 0.01}  # seconds of a joint update besides
+CLONE_OVERHEAD = 0.002
+COMPILE = 45  # seconds, once; from the cache it takes a few
+ACTING = 0.001  # seconds of the policy per decision
 
 
-def check_training(config: Config, env, episodes: list[Episode]) -> str:
-  """The text; a UserError says what does not fit."""
+def check_training(
+  config: Config, env, episodes: list[Episode], decision: float | None = None
+) -> str:
+  """The text; a UserError says what does not fit. decision: seconds of one in the environment."""
   spaces = space_of(env)
   shapes, first = spaces.observations, episodes[0]
   match_demos(config, shapes, len(spaces.low), first)
@@ -33,7 +40,8 @@ def check_training(config: Config, env, episodes: list[Episode]) -> str:
   )
   if config.windows.collector != 'none' and not config.offline:
     lines.append(row('windows', window_text(config, env)))
-  return '\n'.join([*lines, row('work', work_text(config, spaces))])
+  lines.append(row('work', work_text(config)))
+  return '\n'.join([*lines, row('time', time_text(config, spaces, np.mean(lengths), decision))])
 
 
 def row(name: str, text: str) -> str:
@@ -66,40 +74,76 @@ def window_text(config: Config, env) -> str:
   return f'{sum(acts)} of {env.length} decisions of an episode for {who}'
 
 
-def total_updates(config: Config) -> int:
-  """Pretraining and, unless offline, what is due by the last step."""
-  online = 0
-  if not config.offline and config.train_every:
-    online = max(0, (config.steps - config.prefill) // config.train_every) * config.train_steps
-  return config.pretrain + config.pretrain_bc + online
+def work_text(config: Config) -> str:
+  work = work_left(config)
+  text = f'{work["pretrain"]:,} joint updates on demonstrations, {work["clone"]:,} of cloning'
+  if config.offline:
+    return text
+  return (
+    f'{text}, {work["online"]:,} in {work["steps"]:,} steps of interaction; '
+    f'{work["episodes"]:,} episodes of evaluations'
+  )
 
 
-def work_text(config: Config, spaces: Spaces) -> str:
-  updates = total_updates(config)
-  text = f'{updates:,} updates'
-  if not config.offline:
-    text += f' and {config.steps:,} steps in the environment'
-  seconds = update_seconds(config, spaces)
-  if seconds is None:
-    return f'{text}; the first updates will tell how long it takes'
-  return f'{text}; roughly {max(1, round(updates * seconds / 60))} minutes of updates'
+def time_text(config: Config, spaces: Spaces, length: float, decision: float | None) -> str:
+  """Without a decision's time, that of the updates alone; the run itself says how long it takes."""
+  costs = update_seconds(config, spaces)
+  if costs is None:
+    return 'the first updates will tell'
+  work, minutes = work_left(config), {}
+  minutes['updates'] = (COMPILE + sum(work.get(k, 0) * v for k, v in costs.items())) / 60
+  if decision is not None:
+    minutes['environment'] = work['steps'] * (decision + ACTING) / 60
+    minutes['evaluations'] = work['episodes'] * length * (decision + ACTING) / 60
+  parts = ', '.join(f'{k} {v:.1f}' for k, v in minutes.items())
+  return f'roughly {max(1, round(sum(minutes.values())))} minutes on one free core ({parts})'
 
 
-def update_seconds(config: Config, spaces: Spaces) -> float | None:
-  """From the floating-point operations of RECON's kind and the speed of a product here."""
-  if config.agent != 'recon' or config.eager:
+def decision_seconds(env, limit: float = 2.0) -> float:
+  """Of one step of the environment, renderings included: a good tenth of its first episode.
+
+  Not the average, which on a busy machine measures the others.
+  """
+  action = np.zeros(env.act_space['action'].shape, np.float32)
+  obs, seconds, begun = env.reset(), [], time.perf_counter()
+  while not obs['is_last'] and time.perf_counter() - begun < limit:
+    start = time.perf_counter()
+    obs = env.step({'action': action})
+    seconds.append(time.perf_counter() - start)
+  return float(np.quantile(seconds, 0.1))
+
+
+def update_seconds(config: Config, spaces: Spaces, speed: float = 0) -> dict[str, float] | None:
+  """Of each kind of update, from its floating-point operations and the speed of this machine."""
+  if config.agent != 'recon' or config.eager or has_gpu():
     return None
-  from recon_tf.perf.flops import count_flops
+  from recon_tf.perf.flops import clone_flops, count_flops
 
-  flops = sum(count_flops(config, spaces.observations, len(spaces.low)).values())
-  return flops / (SHARE * product_speed()) + OVERHEAD
+  shapes, action = spaces.observations, len(spaces.low)
+  speed = SHARE * (speed or product_speed())
+  joint = sum(count_flops(config, shapes, action).values())
+  # A frozen policy's model only watches, which is the forward third of learning.
+  flops = {
+    'pretrain': joint,
+    'clone': clone_flops(config, shapes, action),
+    'online': joint / 3 if config.behavior == 'frozen' else joint,
+  }
+  besides = OVERHEAD[config.behavior]
+  overhead = {'pretrain': besides, 'clone': CLONE_OVERHEAD, 'online': besides}
+  return {k: v / speed + overhead[k] for k, v in flops.items()}
+
+
+def has_gpu() -> bool:
+  import tensorflow as tf  # late: everything else here does without
+
+  return bool(tf.config.list_physical_devices('GPU'))
 
 
 def product_speed(size: int = 512, times: int = 10) -> float:
-  """Floating-point operations per second; the best of several, whatever else runs here."""
+  """Floating-point operations per second of one core, by CPU time, whatever else runs here."""
   matrix, seconds = np.ones((size, size), np.float32), []
   for _ in range(times):
-    start = time.perf_counter()
+    start = time.process_time()
     matrix @ matrix
-    seconds.append(time.perf_counter() - start)
+    seconds.append(time.process_time() - start)
   return 2 * size**3 / min(seconds)

@@ -15,8 +15,17 @@ from recon_tf.common.spaces import Spaces
 from recon_tf.policy import CARD, FORMAT, open_acting
 
 
-def export_policy(run: str | pathlib.Path, out: str | pathlib.Path, tflite: bool = True) -> dict:
-  """Writes OUT/{saved_model,policy.tflite,policy.json,README.md}; returns what policy.json says."""
+def export_policy(
+  run: str | pathlib.Path,
+  out: str | pathlib.Path,
+  tflite: bool = True,
+  half: bool = False,
+  limit: int = 0,
+) -> dict:
+  """Writes OUT/{saved_model,policy.tflite,policy.json,README.md}; returns what policy.json says.
+
+  half: the TFLite file keeps its weights in 16 bits. limit: the bytes of all files, 0 for any.
+  """
   run, out = pathlib.Path(run), pathlib.Path(out)
   if not (run / 'config.yaml').exists():
     raise UserError(f"'{run}' holds no run (no config.yaml in it), so there is nothing to export.")
@@ -30,10 +39,15 @@ def export_policy(run: str | pathlib.Path, out: str | pathlib.Path, tflite: bool
     write_saved_model(acting, spaces, beside / 'saved_model')
     reason = 'it was not asked for'
     if tflite:
-      reason = write_lite(acting, spaces, beside / 'policy.tflite')
-    card = describe(acting, spaces, info, reason)
+      reason = write_lite(acting, spaces, beside / 'policy.tflite', half)
+    card = describe(acting, spaces, info, reason, half)
     write_json(beside / CARD, card)
     write_card(beside, card)
+    if limit and folder_size(beside) > limit:
+      raise UserError(
+        f"The policy of '{run}' has {folder_size(beside):,} bytes, more than {limit:,}; "
+        f"'{out}' stays as it was."
+      )
     shutil.rmtree(out, ignore_errors=True)
     beside.rename(out)
   except OSError as error:
@@ -43,7 +57,11 @@ def export_policy(run: str | pathlib.Path, out: str | pathlib.Path, tflite: bool
   return card
 
 
-def describe(acting: Acting, spaces: Spaces, info: dict, reason: str) -> dict:
+def folder_size(folder: pathlib.Path) -> int:
+  return sum(x.stat().st_size for x in folder.rglob('*') if x.is_file())
+
+
+def describe(acting: Acting, spaces: Spaces, info: dict, reason: str, half: bool = False) -> dict:
   """policy.json: all that a user of the files has to know."""
   kind = lambda x: {'shape': [*x.shape], 'dtype': x.dtype.name}
   return {
@@ -55,6 +73,7 @@ def describe(acting: Acting, spaces: Spaces, info: dict, reason: str) -> dict:
     'any_batch': acting.any_batch,
     'tflite': not reason,
     'tflite_missing': reason,
+    'tflite_half': half and not reason,
     'spaces': spaces.to_dict(),
   }
 
@@ -71,13 +90,19 @@ def write_saved_model(acting: Acting, spaces: Spaces, folder: pathlib.Path, batc
     return {**memory, 'is_first': tf.ones([batch], tf.bool)}
 
   module = tf.Module()
-  module.weights = list(act.graph.variables)
+  module.weights = weights_of(act)
   signatures = {'act': act, 'initial': initial.get_concrete_function()}
   options = tf.saved_model.SaveOptions(save_debug_info=False, experimental_custom_gradients=False)
   tf.saved_model.save(module, str(folder), signatures, options)
 
 
-def write_lite(acting: Acting, spaces: Spaces, path: pathlib.Path) -> str:
+def weights_of(function) -> list[tf.Variable]:
+  """In the order in which the graph reads them, so that exporting again writes the same files."""
+  variables = {id(x.handle): x for x in function.graph.variables}
+  return [variables[id(x)] for x, _ in function.graph.captures if id(x) in variables]
+
+
+def write_lite(acting: Acting, spaces: Spaces, path: pathlib.Path, half: bool = False) -> str:
   """The same for one row as a TFLite file; returns why not, if its operations do not allow it."""
   if not acting.any_batch:
     return 'the planner draws random numbers in a way that TFLite has no operation for'
@@ -87,6 +112,9 @@ def write_lite(acting: Acting, spaces: Spaces, path: pathlib.Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
       write_saved_model(acting, spaces, pathlib.Path(folder), batch=1)
       converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=['act'])
+      if half:  # stored so; what is computed stays in 32 bits
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.target_spec.supported_types = [tf.float16]
       path.write_bytes(converter.convert())
   except Exception as error:  # the converter raises all kinds; the SavedModel is there anyway
     return f'{type(error).__name__}: {str(error).splitlines()[0]}'

@@ -16,7 +16,8 @@ PLACES = (
 def gallery() -> dict[str, pathlib.Path]:
   """Folders of the exported policies by name."""
   found = [x.parent for place in PLACES for x in sorted(place.glob('*/policy.json'))]
-  return {x.name: x for x in reversed(found)}
+  first = {x.name: x for x in reversed(found)}  # of one name, the user's own
+  return dict(sorted(first.items()))
 
 
 def find_policy(path: str | pathlib.Path) -> pathlib.Path:
@@ -26,6 +27,8 @@ def find_policy(path: str | pathlib.Path) -> pathlib.Path:
     return folder
   if str(path) in names:
     return names[str(path)]
+  if folder.is_file():
+    raise UserError(f"'{path}' is a file; give the folder of the run or of the exported policy.")
   if folder.is_dir():
     raise UserError(
       f"'{path}' holds neither a run (config.yaml) nor an exported policy (policy.json)."

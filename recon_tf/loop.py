@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from recon_tf import envs
 from recon_tf.batches import draw
-from recon_tf.check import check_training, total_updates
+from recon_tf.check import check_training, decision_seconds
 from recon_tf.common import (
   Checkpoint,
   Config,
@@ -31,8 +31,9 @@ from recon_tf.common.episodes import Episode, fingerprint
 from recon_tf.common.errors import Interrupted, postponed
 from recon_tf.common.files import sole_writer, write_json
 from recon_tf.common.folders import finished, run_folder
-from recon_tf.common.schedule import online_updates
+from recon_tf.common.schedule import online_updates, work_left
 from recon_tf.common.spaces import record_spaces, space_of
+from recon_tf.common.timing import Timing
 from recon_tf.common.versions import record_meta
 from recon_tf.common.wandb_output import WandbOutput
 from recon_tf.evaluation import evaluate, summarize
@@ -92,7 +93,7 @@ def check(config: Config) -> str:
   try:
     expert = load_demos(config).contents()
     env = worker or Recorded(config.task, expert, config.demos)
-    return check_training(config, env, expert)
+    return check_training(config, env, expert, worker and decision_seconds(worker))
   finally:
     if worker:
       worker.close()
@@ -130,7 +131,7 @@ class Run:
 
   def _build(self) -> None:
     config, folder = self.config, self.folder
-    self.step = Counter()
+    self.step, self.timing = Counter(), Timing()
     self.checkpoint = Checkpoint(folder / 'checkpoints', config.keep, FIELDS)
     arrays, meta = self.checkpoint.load() or (None, None)
     if meta is None:
@@ -169,8 +170,9 @@ class Run:
   def _make_logger(self, meta: dict | None) -> None:
     config, before = self.config, meta or {'step': -1}
     self.metrics = JSONLOutput(self.folder, before['step'], before.get('metrics_lines'))
-    work = lambda: (int(self.agent.updates.numpy()), total_updates(config))
-    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}', work)]
+    work = lambda: work_left(config, int(self.agent.updates.numpy()), int(self.step))
+    left = lambda: self.timing.left(work())
+    outputs = [TerminalOutput(config.steps, f'{config.task} {config.method}', left)]
     outputs += [self.metrics, TensorBoardOutput(self.folder, ESSENTIALS)]
     if config.wandb:
       outputs.append(WandbOutput(config.wandb, self.folder, config))
@@ -236,10 +238,12 @@ class Run:
     self._after_round()
     while self.step < self.config.steps:
       stored = self.replay.peek() if len(self.envs) == 1 else None
-      if stored is None:
-        self.driver(self._policy, len(self.envs))
-      else:
-        self._repeat(stored)
+      before = int(self.step)
+      with self.timing.measure('steps', lambda before=before: int(self.step) - before):
+        if stored is None:
+          self.driver(self._policy, len(self.envs))
+        else:
+          self._repeat(stored)
       self._write()
       self._save()
       self._after_round()
@@ -298,8 +302,15 @@ class Run:
 
   def _update(self, update, replay) -> None:
     number = int(self.agent.updates.numpy())
-    metrics = update(*draw(self.config, replay, self.expert, number))
-    self.measured.add(int(self.step), number + 1, metrics)
+    with self.timing.measure(self._kind(number)):
+      metrics = update(*draw(self.config, replay, self.expert, number))
+      self.measured.add(int(self.step), number + 1, metrics)
+
+  def _kind(self, number: int) -> str:
+    """Of the update of that number, as work_left counts them."""
+    if number < self.config.pretrain:
+      return 'pretrain'
+    return 'clone' if number < self.config.pretrain + self.config.pretrain_bc else 'online'
 
   def _on_episode(self, episode, index) -> None:
     self.logger.scalar('train/return', episode['reward'].sum())
@@ -337,7 +348,8 @@ class Run:
     if not self.eval_envs:
       number = min(episodes, self.config.eval_workers)
       self.eval_envs = self._make_envs(number, self.config.eval_kicks)
-    result = evaluate(self.agent, self.eval_envs, episodes, 10_000 + self.config.seed, video)
+    with self.timing.measure('episodes', lambda: episodes):
+      result = evaluate(self.agent, self.eval_envs, episodes, 10_000 + self.config.seed, video)
     frames = result.pop('video', None)
     if frames is not None:
       self.logger.video('eval/video', frames)

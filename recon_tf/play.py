@@ -33,11 +33,11 @@ class Episode:
 
 
 @contextlib.contextmanager
-def stage(policy: Policy) -> Iterator[envs.Worker]:
-  """The policy's task with pictures; large ones where the policy does not look at them."""
-  env = dict(policy.info['env'])
-  size = env['size'] if 'image' in policy.inputs else [SIDE, SIDE]
-  config = load_config().update(env={**env, 'render': True, 'size': list(size)})
+def stage(policy: Policy, render: bool = True) -> Iterator[envs.Worker]:
+  """The policy's task, with pictures; large ones where the policy does not look at them."""
+  env, looks = dict(policy.info['env']), 'image' in policy.inputs
+  size = env['size'] if looks else [SIDE, SIDE]
+  config = load_config().update(env={**env, 'render': render or looks, 'size': list(size)})
   worker = envs.Worker(policy.info['task'], config, policy.info['seed'])
   try:
     yield worker
@@ -47,16 +47,23 @@ def stage(policy: Policy) -> Iterator[envs.Worker]:
 
 def play_episode(policy: Policy, worker: envs.Worker, seed: int) -> Episode:
   """One episode to its end."""
-  policy.reset()
-  obs, total, frames, shown = worker.reset(seed), 0.0, [], policy.info['method']
-  while True:
+  title, total, frames = f'{policy.info["task"]}, {policy.info["method"]}', 0.0, []
+  for obs in observations(policy, worker, seed):
     total += float(obs['reward'])
     success = bool(obs['log_success'] > 0) if 'log_success' in obs else None
     episode = Episode(frames, total, success)
-    frames.append(captioned(obs['image'], f'{policy.info["task"]}, {shown}', episode.result))
-    if obs['is_last']:
-      return episode
+    frames.append(captioned(obs['image'], title, episode.result))
+  return episode
+
+
+def observations(policy: Policy, worker: envs.Worker, seed: int) -> Iterator[dict]:
+  """What the policy meets in an episode, from the first to the last."""
+  policy.reset()
+  obs = worker.reset(seed)
+  yield obs
+  while not obs['is_last']:
     obs = worker.step({'action': policy.spaces.scaled(policy.act(obs))})
+    yield obs
 
 
 def captioned(image: np.ndarray, *lines: str) -> np.ndarray:

@@ -35,6 +35,8 @@ class Policy:
     """Call it where an episode begins; with rows, only those of a batch begin anew."""
     if rows is None or self._memory is None:
       self._memory, self._first = None, None
+    elif any(not 0 <= x < len(self._first) for x in rows):
+      raise UserError(f'reset: there are {len(self._first)} rows, not those of {list(rows)}.')
     else:
       self._first[list(rows)] = True
 
@@ -159,14 +161,21 @@ def load_exported(folder: pathlib.Path) -> Policy:
       f"'{folder / CARD}' is not of this version of recon_tf; export the run anew with "
       '`recon-tf export RUN OUT`.'
     )
+  lacking = [k for k in ('info', 'inputs', 'memory', 'any_batch', 'spaces') if k not in card]
+  if lacking:
+    raise UserError(f"'{folder / CARD}' lacks {lacking}; export the run anew.")
   import tensorflow as tf
 
   try:
     loaded = tf.saved_model.load(str(folder / 'saved_model'))
     function = loaded.signatures['act']
-  except (OSError, KeyError, tf.errors.OpError) as error:
-    raise UserError(f"'{folder}' holds no readable SavedModel: {error}.") from error
+  except (OSError, LookupError, ValueError, tf.errors.OpError) as error:
+    reason = str(error).splitlines()[0].rstrip('.')
+    raise UserError(f"'{folder}' holds no readable SavedModel of a policy: {reason}.") from error
   spaces, sizes = from_dict(card['spaces']), card['memory']
+  wanted = {*card['inputs'], 'is_first', *(f'memory_{k}' for k in sizes)}
+  if set(function.structured_input_signature[1]) != wanted:
+    raise UserError(f"'{folder}': the SavedModel is not the one that {CARD} describes.")
   memory = {k: (v['shape'], v['dtype']) for k, v in sizes.items()}
   act = caller(function, card['any_batch'], loaded)
   return Policy(card['info'], spaces, card['inputs'], memory, act)

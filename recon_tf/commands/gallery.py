@@ -1,50 +1,87 @@
-"""Lists the trained policies that come with recon_tf; --write plays them for the documentation."""
+"""Lists the trained policies that come with recon_tf; adds runs, and plays them for a page."""
 
 import argparse
+import logging
 import pathlib
 import re
 
 from recon_tf.card import score_text
+from recon_tf.common.config import Config
+from recon_tf.common.errors import UserError
 from recon_tf.common.folders import read_json
 from recon_tf.common.marks import marks, replace_between, split_page
-from recon_tf.gallery import gallery
+from recon_tf.gallery import PLACES, gallery
 
 MARK = 'gallery'
+LIMIT = 2_000_000  # bytes of a policy with all its files
 FRAMES = 40  # in a thumbnail
 WIDTH = 128
 
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
-  what = f'plays every policy and puts a table between {" and ".join(marks(MARK))} of this page'
+  what = 'exports these runs into policies/TASK, in place of what is there'
+  parser.add_argument('--add', nargs='+', default=[], metavar='RUN', help=what)
+  what = f'puts a table between {" and ".join(marks(MARK))} of this page, with thumbnails for '
+  what += 'which every policy is played; after --add only the new ones are'
   parser.add_argument('--write', default='', metavar='PAGE', help=what)
   args = parser.parse_args()
+  if args.write:
+    split_page(pathlib.Path(args.write), MARK)  # refused before anything is played
+  names = {task_of(x): x for x in args.add}
+  if len(names) < len(args.add):
+    raise UserError('--add: two of these runs are of one task; the gallery has one of each.')
+  for name, run in names.items():
+    add_policy(run, name)
   cards = {name: read_json(path / 'policy.json') for name, path in gallery().items()}
   for name, card in cards.items():
     info = card['info']
     print(f'{name:28}{info["method"]:12}{score_text(info["score"])}')
   if not cards:
-    print('There are no policies; `recon-tf export RUN policies/NAME --no-tflite` adds one.')
+    print('There are no policies; `recon-tf gallery --add RUN` adds one.')
   if args.write:
-    page = pathlib.Path(args.write)
-    write_table(page, cards)
-    print(f'{page} written.')
+    write_table(pathlib.Path(args.write), cards, names or cards)
+    print(f'{args.write} written.')
 
 
-def write_table(page: pathlib.Path, cards: dict[str, dict]) -> None:
+def task_of(run: str) -> str:
+  """The task of a run, as a folder's name."""
+  path = pathlib.Path(run) / 'config.yaml'
+  if not path.exists():
+    raise UserError(f"--add: '{run}' holds no run (no config.yaml in it).")
+  return safe(Config.load(path).task)
+
+
+def add_policy(run: str, name: str) -> None:
+  """Both formats within the limit, which at cpu size takes a TFLite file in half precision."""
+  from recon_tf.export import export_policy
+
+  logging.getLogger('tensorflow').setLevel(logging.ERROR)
+  export_policy(run, PLACES[0] / name, half=True, limit=LIMIT)
+
+
+def write_table(page: pathlib.Path, cards: dict[str, dict], played) -> None:
   """Replaces what stands between the marks of a page; thumbnails go into gallery/ beside it."""
-  split_page(page, MARK)  # a page without marks is refused before anything is played
-  rows = [table_row(name, card, page.parent) for name, card in cards.items()]
+  for name in cards:
+    path = thumbnail(page, name)
+    if name in played or not path.exists():
+      write_thumbnail(name, path)
+  rows = [table_row(page, name, card['info']) for name, card in cards.items()]
   table = ['| | policy | method | score |', '| --- | --- | --- | --- |', *rows]
   replace_between(page, MARK, '\n'.join(table))
 
 
-def table_row(name: str, card: dict, folder: pathlib.Path) -> str:
-  path = folder / 'gallery' / f'{re.sub("[^A-Za-z0-9._-]+", "_", name)}.gif'
-  write_thumbnail(name, path)
-  info = card['info']
-  picture = f'![{name}](gallery/{path.name})'
+def table_row(page: pathlib.Path, name: str, info: dict) -> str:
+  picture = f'![{name}](gallery/{thumbnail(page, name).name})'
   return f'| {picture} | `{name}` | {info["method"]} | {score_text(info["score"])} |'
+
+
+def thumbnail(page: pathlib.Path, name: str) -> pathlib.Path:
+  return page.parent / 'gallery' / f'{safe(name)}.gif'
+
+
+def safe(name: str) -> str:
+  return re.sub('[^A-Za-z0-9._-]+', '-', name)
 
 
 def write_thumbnail(name: str, path: pathlib.Path) -> None:

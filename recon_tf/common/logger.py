@@ -89,13 +89,13 @@ class Progress:
     total: int,
     name: str = '',
     clock: Callable[[], float] = time.time,
-    work: Callable[[], tuple[int, int]] | None = None,
+    left: Callable[[], float | None] | None = None,
   ):
     self.total = int(total)
-    self._work = work  # updates done and in all: they take the time, and not every step has one
+    self._left = left  # seconds, where more is known than the speed of the steps
     self.name = name
     self._clock = clock
-    self._start = self._last = self._begun = None
+    self._start = self._last = None
     self._results = {}
 
   def __call__(self, step: int, metrics: dict | None = None) -> str:
@@ -107,20 +107,22 @@ class Progress:
       parts.append(f'{_rate(self._last, (step, now)):.1f} fps')
     for name in [x for x in self.RESULTS if x in self._results][:1]:
       parts.append(f'{name.replace("/", " ")} {self._results[name]:.2f}')
-    done, total = self._work() if self._work else (step, self.total)
-    self._begun = self._begun or (done, now)
-    if _rate(self._begun, (done, now)) > 0:
-      left = max(0, total - done) / _rate(self._begun, (done, now))
+    left = self._left() if self._left else self._by_steps(step, now)
+    if left is not None:
       parts.append(f'ETA {_duration(left)}')
     self._start, self._last = self._start or (step, now), (step, now)
     return ' | '.join([self.name, *parts] if self.name else parts)
+
+  def _by_steps(self, step: int, now: float) -> float | None:
+    rate = _rate(self._start, (step, now)) if self._start else 0
+    return max(0, self.total - step) / rate if rate > 0 else None
 
 
 class TerminalOutput:
   """Prints one progress line for each write that holds scalars."""
 
-  def __init__(self, total: int, name: str = '', work: Callable | None = None):
-    self.progress = Progress(total, name, work=work)
+  def __init__(self, total: int, name: str = '', left: Callable | None = None):
+    self.progress = Progress(total, name, left=left)
 
   def __call__(self, step: int, scalars: dict, others: list) -> None:
     if scalars:

@@ -73,12 +73,14 @@ class Spaces:
         raise self._wrong(key, value, 'uint8 [height, width, channels]')
       images = value if batch else value[None]
       return np.stack([fit_image(x, shape[:2]) for x in images]), batch
-    size = int(np.prod(shape))
-    if value.size == size and value.ndim <= 1:
-      return value.reshape(1, size).astype(np.float32), False
-    if value.ndim < 2 or value[0].size != size:
+    size, single = int(np.prod(shape)), value.ndim <= 1
+    rows = 1 if single else len(value)
+    if value.dtype.kind not in 'biuf' or not value.size or value.size != rows * size:
       raise self._wrong(key, value, f'{size} numbers')
-    return value.reshape(len(value), size).astype(np.float32), True
+    value = value.reshape(rows, size).astype(np.float32)
+    if not np.isfinite(value).all():  # it would stay in what the policy remembers
+      raise UserError(f"the observation '{key}' holds NaN or infinite numbers.")
+    return value, not single
 
   def _wrong(self, key: str, value: np.ndarray, wanted: str) -> UserError:
     given = f'{value.dtype} {list(value.shape)}'

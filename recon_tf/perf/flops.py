@@ -23,10 +23,14 @@ def count_flops(config, shapes: dict[str, tuple], action: int) -> dict[str, int]
   counts['model'] -= trained // length * stack(config.rssm.stoch + action, [config.rssm.hidden])
   if config.expert_mix != 'concat':
     counts['model'] += extra * length * posterior_step(config, shapes, action)
+  pairs = extra * (length - 1)
+  if config.behavior != 'imitation':
+    cloned = cloning(config, config.main, action, pairs) if config.behavior == 'bc' else 0
+    return {k: 2 * v for k, v in {**counts, 'main': cloned}.items()}
   disc = layers(features + action, [*config.disc.layers, 1])
   starts = config.imag_starts if 0 < config.imag_starts < rows * length else rows * length
-  pairs = extra * (length - 1)
-  counts['main'] = behavior(config, action, starts, pairs)
+  counts['main'] = behavior(config, action, starts)
+  counts['main'] += cloning(config, config.main, action, pairs)
   if config.main.replay_critic:
     critic = layers(features + action, [*config.critic.layers, 1])
     counts['main'] += starts * (sum(disc) + 2 * on_data(critic))
@@ -34,9 +38,18 @@ def count_flops(config, shapes: dict[str, tuple], action: int) -> dict[str, int]
   # Noisy and noise-free logits; the noisy ones of the policy were needed for the reward already.
   counts['disc'] = pairs * (on_data(disc) + sum(disc)) + imagined * on_data(disc)
   if config.explorer.enabled:
-    counts['explorer'] = behavior(config, action, starts, pairs) + imagined * sum(disc)
+    counts['explorer'] = behavior(config, action, starts) + imagined * sum(disc)
+    counts['explorer'] += cloning(config, config.explorer, action, pairs)
     counts['explorer'] += starts * gate(config, action)
   return {k: 2 * v for k, v in counts.items()}
+
+
+def clone_flops(config, shapes: dict[str, tuple], action: int) -> int:
+  """Operations of an update that clones: beliefs of the demonstrations, then the actors."""
+  extra, length = config.replay.expert_batch, config.replay.length
+  policies = [config.main, config.explorer] if config.explorer.enabled else [config.main]
+  total = sum(cloning(config, x, action, extra * (length - 1)) for x in policies)
+  return 2 * (total + extra * length * posterior_step(config, shapes, action))
 
 
 def layers(inputs: int, units: list[int]) -> list[int]:
@@ -122,7 +135,13 @@ def head(rssm, units: int) -> int:
 # Behaviours
 
 
-def behavior(config, action: int, starts: int, pairs: int) -> int:
+def cloning(config, settings, action: int, pairs: int) -> int:
+  """The pairs of the demonstrations once, and once more in the extra rounds together."""
+  actor = layers(config.rssm.stoch + config.rssm.deter, [*config.actor.layers, 2 * action])
+  return (2 if settings.bc_rounds else 1) * pairs * on_data(actor)
+
+
+def behavior(config, action: int, starts: int) -> int:
   """Imagination, rewards, and the losses of an actor and two critics, without replay targets."""
   rssm, features = config.rssm, config.rssm.stoch + config.rssm.deter
   actor = layers(features, [*config.actor.layers, 2 * action])
@@ -133,8 +152,7 @@ def behavior(config, action: int, starts: int, pairs: int) -> int:
   reward = FROZEN * (disc + rssm.ensemble * head(rssm, rssm.stoch))
   values = (2 * FROZEN + FORWARD) * sum(critic)  # both critics with gradients, and one target
   total = imagined * (rollout + reward + values)
-  total += valued * 2 * (on_data(critic) - sum(critic))  # their values are known already
-  return total + pairs * on_data(actor)  # cloning
+  return total + valued * 2 * (on_data(critic) - sum(critic))  # their values are known already
 
 
 def gate(config, action: int) -> int:

@@ -3,7 +3,12 @@
 import pytest
 
 from recon_tf.common import UserError, load_config
-from recon_tf.common.schedule import online_updates, optimizer_options, optimizer_updates
+from recon_tf.common.schedule import (
+  online_updates,
+  optimizer_options,
+  optimizer_updates,
+  work_left,
+)
 
 COUNTS = {'pretrain': 30, 'pretrain_bc': 10, 'prefill': 50, 'steps': 170}
 CONFIG = load_config().update({**COUNTS, 'train_every': 5, 'train_steps': 2})
@@ -48,3 +53,14 @@ def test_rates_of_the_cpu_size_end_with_the_run():
 def test_extra_rounds_of_cloning_are_updates_of_the_actor_too():
   once = optimizer_updates(CONFIG, 'actor_opt')
   assert optimizer_updates(CONFIG, 'actor_opt', rounds=3) == 4 * once
+
+
+def test_work_of_a_run_and_of_what_is_left_of_it():
+  config = CONFIG.update({'eval_every': 50, 'eval_episodes': 4, 'eval_final': 7})
+  whole = {'pretrain': 30, 'clone': 10, 'online': 48, 'steps': 170, 'episodes': 4 * 4 + 7}
+  assert work_left(config) == whole  # evaluations after 0, 50, 100 and 150 steps, and the last
+  assert work_left(config, updates=35) == {**whole, 'pretrain': 0, 'clone': 5}
+  left = {'pretrain': 0, 'clone': 0, 'online': 46, 'steps': 110, 'episodes': 2 * 4 + 7}
+  assert work_left(config, updates=42, step=60) == left
+  assert work_left(config.update({'eval_every': 0}))['episodes'] == 7
+  assert work_left(config.update({'offline': True})) == {'pretrain': 30, 'clone': 10}

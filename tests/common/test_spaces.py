@@ -55,6 +55,9 @@ def test_nested_names_and_an_only_observation():
   [
     ({'place': [1, 2, 3], 'picture': 0}, ("['image']", 'picture')),
     ({'place': [1, 2]}, ("'place'", '[2]', '3 numbers')),
+    ({'place': np.zeros((0, 3))}, ("'place'", '[0, 3]', '3 numbers')),
+    ({'place': ['a', 'b', 'c']}, ("'place'", '3 numbers')),
+    ({'place': [1, np.nan, 3]}, ("'place'", 'NaN')),
     ({'place': np.zeros((2, 3)), 'image': np.zeros((3, 8, 8, 3), np.uint8)}, ('rows',)),
     ({'place': [1, 2, 3], 'image': np.zeros((8, 8, 3))}, ("'image'", 'float64', 'uint8')),
   ],

@@ -90,3 +90,10 @@ def test_benchmark_of_environments_does_not_import_tensorflow():
   code += 'except SystemExit: assert "tensorflow" not in sys.modules\n'
   result = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=False)
   assert result.returncode == 0, result.stderr
+
+
+def test_policies_act_fast_enough():
+  result = run('policies', 'maze_pointmaze', 'metaworld_hammer', '--actions', '50', '--check')
+  assert result.returncode == 0, result.stderr
+  assert re.search(r'^maze_pointmaze +bc_raw +\d\.\d\d ', result.stdout, re.MULTILINE)
+  assert re.search(r'^metaworld_hammer +recon +\d\.\d\d ', result.stdout, re.MULTILINE)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -41,19 +42,29 @@ def test_run_and_export_play_the_same_episodes(run, tmp_path):
   assert 'return' in lines[0][0]
   assert 'success' in lines[0][0]
   assert (tmp_path / 'other.gif').stat().st_size > 10_000
-  page = tmp_path / 'page.md'
+
+
+@pytest.mark.slow
+def test_run_is_added_to_the_gallery(run, tmp_path):
+  """In one command: both formats within the limit, the table, and only its own thumbnail."""
+  page, thumbnails = tmp_path / 'page.md', tmp_path / 'gallery'
   page.write_text('before\n<!-- gallery -->\nold\n<!-- end of gallery -->\nafter\n')
-  shown = recon('gallery', '--write', 'page.md', cwd=tmp_path)
+  shutil.copytree(ROOT / 'docs' / 'gallery', thumbnails)
+  before = {x.name: x.read_bytes() for x in thumbnails.iterdir()}
+  shown = recon('gallery', '--add', run, '--write', 'page.md', cwd=tmp_path)
   assert shown.returncode == 0, shown.stderr
-  assert re.search(r'^mine +recon +success 0\.\d+, return', shown.stdout, re.MULTILINE)
+  assert re.search(r'^maze_umaze +recon +success 0\.\d+, return', shown.stdout, re.MULTILINE)
   text = page.read_text()
   assert text.startswith('before\n<!-- gallery -->\n| |')
   assert text.endswith('<!-- end of gallery -->\nafter\n')
-  assert '![mine](gallery/mine.gif)' in text
+  assert '![maze_umaze](gallery/maze_umaze.gif)' in text
   assert 'old' not in text
-  assert (tmp_path / 'gallery' / 'mine.gif').exists()
-  score = json.loads((tmp_path / 'policies/mine/policy.json').read_text())['info']['score']
-  assert score['episodes'] == 2
+  changed = [k for k, v in before.items() if (thumbnails / k).read_bytes() != v]
+  assert changed == ['maze_umaze.gif']
+  assert (tmp_path / 'policies/maze_umaze/policy.tflite').exists()
+  card = json.loads((tmp_path / 'policies/maze_umaze/policy.json').read_text())
+  assert card['tflite_half']
+  assert card['info']['score']['episodes'] == 2
 
 
 def test_bad_input(tmp_path):
@@ -62,3 +73,4 @@ def test_bad_input(tmp_path):
   refused(recon('export', tmp_path, tmp_path / 'out', cwd=tmp_path), 'no run')
   (tmp_path / 'page.md').write_text('nothing here')
   refused(recon('gallery', '--write', 'page.md', cwd=tmp_path), 'page.md', '<!-- gallery -->')
+  refused(recon('gallery', '--add', 'nobody', cwd=tmp_path), '--add', 'nobody', 'no run')

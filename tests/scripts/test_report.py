@@ -116,7 +116,10 @@ def test_page_has_every_part_and_needs_nothing_else(report):
   assert '<td class="number">25.0/85.0 (+60.0 pp)</td>' in text
   assert '<td class="number">41.3/100.0 (+58.7 pp)</td>' in text
   assert 'Not measured yet' not in text
+  assert 'They are no reproduction of one another' in text  # small runs beside the paper's
   assert len(re.findall('[0-9a-f]{40}', text)) >= 1  # the commit
+  linked = re.findall(r'<a href="#([^"]+)"', text)
+  assert linked == re.findall(r'<section id="([^"]+)"', text)
 
 
 def test_browser_shows_the_page(report, tmp_path):

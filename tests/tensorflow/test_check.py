@@ -1,7 +1,11 @@
 """What is said before training, with and without an environment, and how long it may take."""
 
+import re
+import time
+
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 from recon_tf import check, envs, offline
 from recon_tf.common import UserError, load_config
@@ -24,8 +28,14 @@ def test_says_what_is_learned_from_what():
   assert '2 numbers, -1 to 1 is -1 to 1; demonstrations use -' in text
   assert '3 of 30 to 30 steps' in text
   assert f'of {env.length} decisions of an episode for the explorer' in text
-  assert f'{check.total_updates(config):,} updates and 3,000 steps' in text
-  assert 'minutes of updates' in text
+  work = (
+    '500 joint updates on demonstrations, 2,000 of cloning, 4,000 in 3,000 steps of interaction'
+  )
+  assert f'{work}; 190 episodes of evaluations' in text
+  assert re.search(r'minutes on one free core \(updates \d+\.\d\)', text)
+  text = check.check_training(config, env, shown, decision=0.019)
+  # 3,000 steps and 190 episodes of 30, at 19 ms and 1 ms for the policy.
+  assert 'environment 1.0, evaluations 1.9)' in text
   with pytest.raises(UserError, match='demonstrations lack goal: the task has position'):
     check.check_training(config, env, episodes({'position': 2, 'velocity': 2}))
 
@@ -39,16 +49,35 @@ def test_offline_needs_no_environment(tmp_path):
   assert 'windows' not in text
 
 
-def test_updates_are_counted_as_the_loop_does():
-  config = load_config().update(pretrain=10, pretrain_bc=5, steps=1000, prefill=200)
-  config = config.update(train_every=10, train_steps=3)
-  assert check.total_updates(config) == 10 + 5 + 80 * 3
-  assert check.total_updates(config.update(offline=True)) == 15
-
-
 def test_time_grows_with_the_model():
   spaces = policy_fixtures.own_spaces(image=64)
-  small = load_config('cpu', 'pixels64')
-  times = [check.update_seconds(x, spaces) for x in (small, load_config())]
-  assert 0.01 < times[0] < times[1]
+  small = check.update_seconds(load_config('cpu', 'pixels64'), spaces, 1e11)
+  large = check.update_seconds(load_config(), spaces, 1e11)
+  assert 0.02 < small['pretrain'] == small['online'] < large['online']
+  assert small['clone'] < 0.3 * small['pretrain']  # the model is left as it is
   assert check.update_seconds(load_config('dadac'), spaces) is None
+
+
+def test_methods_without_imagination_are_quick():
+  spaces = policy_fixtures.own_spaces()
+  recon, equal, frozen = (
+    check.update_seconds(load_config('cpu', 'state', x), spaces)
+    for x in ('recon', 'bc_equal', 'bc')
+  )
+  assert frozen['online'] < frozen['pretrain'] <= equal['online'] < 0.5 * recon['online']
+
+
+def test_decisions_are_timed_in_the_environment():
+  class Slow:
+    act_space = {'action': Box(-1, 1, (2,))}
+    steps = 0
+
+    def reset(self):
+      return {'is_last': False}
+
+    def step(self, action):
+      time.sleep(0.02)
+      self.steps += 1
+      return {'is_last': self.steps == 5}
+
+  assert 0.02 <= check.decision_seconds(Slow()) < 0.2

@@ -92,7 +92,7 @@ def test_small_and_described(exported):
   sizes = {x.name: x.stat().st_size for x in out.rglob('*') if x.is_file()}
   lite = sizes.pop('policy.tflite', 0)
   assert lite <= 2e6
-  assert sum(sizes.values()) <= 2e6  # what the gallery keeps
+  assert sum(sizes.values()) <= 2e6
   card = (out / 'README.md').read_text()
   for part in (policy.info['task'], policy.info['method'], 'success 0.50', '## Limits', 'abc'):
     assert part in card
@@ -111,6 +111,32 @@ def test_written_anew_but_not_over_other_files(tmp_path):
     export_policy(tmp_path / 'other', tmp_path / 'out')
 
 
+def test_half_precision_fits_the_gallery(tmp_path):
+  run = fixtures.write_run(tmp_path / 'run', 'cpu', 'recon')
+  out = tmp_path / 'out'
+  export_policy(run, out)
+  whole = (out / 'policy.tflite').stat().st_size
+  card = export_policy(run, out, half=True, limit=2_000_000)
+  assert card['tflite_half']
+  assert (out / 'policy.tflite').stat().st_size < 0.55 * whole
+  assert 'weights in 16 bits' in (out / 'README.md').read_text()
+  before = (out / 'policy.json').read_bytes()
+  with pytest.raises(UserError, match='more than 1,000'):
+    export_policy(run, out, limit=1000)
+  assert (out / 'policy.json').read_bytes() == before
+  assert (out / 'policy.tflite').exists()
+
+
+def test_exporting_again_writes_the_same_weights(tmp_path):
+  run = fixtures.write_run(tmp_path / 'run', 'cpu', 'debug', 'recon')
+  files = []
+  for name in ('first', 'second'):
+    export_policy(run, tmp_path / name, tflite=False)
+    (path,) = (tmp_path / name).glob('saved_model/variables/*.data*')
+    files.append(path.read_bytes())
+  assert files[0] == files[1]
+
+
 def test_old_and_damaged_exports_are_one_sentence(tmp_path):
   run = fixtures.write_run(tmp_path / 'run', 'cpu', 'debug', 'bc_raw')
   out = tmp_path / 'out'
@@ -118,6 +144,20 @@ def test_old_and_damaged_exports_are_one_sentence(tmp_path):
   (out / 'saved_model' / 'saved_model.pb').unlink()
   with pytest.raises(UserError, match='no readable SavedModel'):
     load_policy(out)
+  export_policy(run, out, tflite=False)
+  (weights,) = out.glob('saved_model/variables/*.data*')
+  weights.write_bytes(weights.read_bytes()[:50])
+  with pytest.raises(UserError, match='no readable SavedModel'):
+    load_policy(out)
+  export_policy(run, out, tflite=False)
+  (out / 'policy.json').write_text(json.dumps({**card, 'inputs': ['place']}))
+  with pytest.raises(UserError, match=r'not the one that policy\.json describes'):
+    load_policy(out)
+  (out / 'policy.json').write_text(json.dumps({'format': card['format']}))
+  with pytest.raises(UserError, match=r"lacks \['info', 'inputs'"):
+    load_policy(out)
+  with pytest.raises(UserError, match='is a file; give the folder'):
+    load_policy(out / 'policy.json')
   (out / 'policy.json').write_text(json.dumps({**card, 'format': 0}))
   with pytest.raises(UserError, match='export the run anew'):
     load_policy(out)

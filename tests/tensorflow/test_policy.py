@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import recon_tf
+from recon_tf.acting import act_function, acting_of
 from recon_tf.common import UserError, load_config
 from recon_tf.common.episodes import save_episode
 from recon_tf.common.spaces import FILE
-from recon_tf.policy import load_policy, run_config, run_score
+from recon_tf.policy import Policy, caller, load_policy, make_agent, run_config, run_score
 from tests.helpers import policy_fixtures as fixtures
 
 
@@ -47,6 +48,8 @@ def test_batches_are_rows_and_single_rows_begin_anew(run):
     np.testing.assert_allclose(policy.act(both), [x[t] for x in expected], atol=1e-5)
   with pytest.raises(UserError, match='2 rows before, 1 now'):
     policy.act(first[0])
+  with pytest.raises(UserError, match='there are 2 rows'):
+    policy.reset([2])
   policy.reset([1])
   both = {k: np.stack([first[0][k], second[0][k]]) for k in first[0]}
   np.testing.assert_allclose(policy.act(both)[1], expected[1][0], atol=1e-5)
@@ -132,3 +135,17 @@ def test_fast_at_cpu_size(tmp_path):
     policy.act(obs)
     times.append(time.process_time() - start)
   assert np.median(times) < 0.003
+
+
+def test_fast_at_paper_size():
+  """Untrained weights cost the same; planning is not part of it."""
+  spaces = fixtures.own_spaces(image=64, source=64)
+  acting = acting_of(make_agent(load_config('dmc'), spaces), spaces.observations)
+  act = caller(act_function(acting, spaces.middle, spaces.half, None), any_batch=True)
+  memory = {k: (v.shape, v.dtype.as_numpy_dtype) for k, v in acting.memory.items()}
+  policy, times = Policy({}, spaces, [*acting.inputs], memory, act), []
+  for obs in fixtures.observations(spaces, 30):
+    start = time.process_time()
+    policy.act(obs)
+    times.append(time.process_time() - start)
+  assert np.median(times) < 0.03

@@ -21,6 +21,7 @@ from recon_tf.analysis.runs import (
   reached_step,
   settings_of,
 )
+from recon_tf.common.config import load_config
 from recon_tf.common.versions import run_meta
 
 TYPES = {b'\x89PNG': 'image/png', b'GIF8': 'image/gif'}
@@ -81,7 +82,7 @@ def write_report(runs: list[Run], folder: pathlib.Path, title: str) -> pathlib.P
   path = folder / 'index.html'
   wide = len(settings_of(groups)) > 2  # curves need the room of the table beside them
   text = template.render(
-    title=title, lead=lead, warnings=_problems(groups), blocks=blocks, wide=wide
+    title=title, lead=lead, warnings=[*_problems(groups), *_smaller(rows)], blocks=blocks, wide=wide
   )
   path.write_text(text, encoding='utf-8')
   return path
@@ -156,6 +157,18 @@ def _problems(groups: list[Group]) -> list[str]:
   words = 'The seeds of {} differ in more than their seed: {}.'
   found = {x.name: differing_keys(x) for x in groups}
   return [words.format(name, ', '.join(keys)) for name, keys in found.items() if keys]
+
+
+def _smaller(rows: list[Row]) -> list[str]:
+  """Says so where scores of other sizes or budgets stand beside the paper's."""
+  paper, keys = load_config().flat, ('steps', 'rssm.deter')
+  small = lambda run: any(run.config.flat.get(k, paper[k]) < paper[k] for k in keys)
+  if not any(row.paper is not None and any(map(small, row.group.runs)) for row in rows):
+    return []
+  return [
+    "The column 'paper' has its numbers for other settings than these runs: smaller networks, "
+    'fewer steps, often other observations. They are no reproduction of one another.'
+  ]
 
 
 def _runs(rows: list[Row], figures: dict[str, pathlib.Path]) -> Block:

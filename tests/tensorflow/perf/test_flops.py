@@ -11,6 +11,7 @@ from tests.helpers.graph_flops import graph_flops
 def update_graph(agent, image: bool) -> tf.Graph:
   """The whole update in one graph without loops or calls."""
   agent._model_step, agent._behavior_step = agent._train_model, agent._train_behaviors
+  agent._clone_step = agent._train_clone
   data, expert = batch(4, image=image), batch(2, image=image)
   function = tf.function(agent._update, autograph=False)
   inputs = agent._inputs(data), agent._inputs(expert), tf.zeros([2], tf.int32)
@@ -25,6 +26,9 @@ CASES = {
   'no_gate': {'gate.kind': 'none'},
   'few_starts': {'imag_starts': 7, 'main.replay_critic': False},
   'copy': {'expert_mix': 'copy'},
+  'rounds': {'main.bc_rounds': 2, 'explorer.bc_rounds': 2},
+  'bc': {'behavior': 'bc', 'explorer.enabled': False},
+  'frozen': {'behavior': 'frozen', 'explorer.enabled': False},
 }
 
 
@@ -57,5 +61,5 @@ def selections(config) -> int:
   rssm, length = config.rssm, config.replay.length
   stored = rssm.deter * rssm.hidden + rssm.hidden * 2 * rssm.stoch
   stored += rssm.hidden + 2 * rssm.stoch  # biases
-  policies = 1 + config.explorer.enabled
+  policies = 1 + config.explorer.enabled if config.behavior == 'imitation' else 0
   return 2 * rssm.ensemble * stored * (2 * length + policies * config.horizon)
