@@ -94,7 +94,8 @@ class Agent(Stored):
     obs = {k: obs[k] for k in (*self.world_model.encoder.keys, 'is_first')}
     greedy = isinstance(mode, str) and mode == 'eval' and self._config.eval_mode == 'mode'
     uniform = isinstance(mode, str) and mode == 'random'
-    state = self._act_step(greedy, uniform)(obs, state, tf.constant(mask), self._act_seed())
+    step = self._act_step(greedy, uniform, bool(mask.any()))
+    state = step(obs, state, tf.constant(mask), self._act_seed())
     action = state['action'].numpy()
     return {'action': action, 'log_explorer': mask.astype(np.float32)}, state
 
@@ -102,18 +103,20 @@ class Agent(Stored):
     self.acts.assign_add(1)
     return np.array([self._config.seed * 2 + 1, int(self.acts.numpy())], np.int32)
 
-  def _act_step(self, greedy: bool, uniform: bool):
-    if (greedy, uniform) not in self._act:
-      fn = lambda *args: self._policy(*args, greedy, uniform)
-      self._act[greedy, uniform] = fn if self._config.eager else tfutils.function(fn)
-    return self._act[greedy, uniform]
+  def _act_step(self, *how: bool):
+    """A graph for each way to act, which computes nothing that this way does not need."""
+    if how not in self._act:
+      fn = lambda *args: self._policy(*args, *how)
+      self._act[how] = fn if self._config.eager else tfutils.direct(fn)
+    return self._act[how]
 
-  def _policy(self, obs, state, mask, seed, greedy: bool, uniform: bool):
+  def _policy(self, obs, state, mask, seed, greedy: bool, uniform: bool, shared: bool):
     """The belief is shared: only the action depends on who acts."""
     seeds = tfutils.Seeds(seed)
     rssm = self.world_model.rssm
     embed = self.world_model.encoder(obs)
-    noise = seeds.normal(state['stoch'].shape) * (0.0 if greedy else 1.0)
+    noise = seeds.normal(state['stoch'].shape)
+    noise = tf.zeros_like(noise) if greedy else noise
     belief = {k: state[k] for k in ('deter', 'stoch')}
     belief = rssm.obs_step(belief, state['action'], embed, obs['is_first'], noise)
     feature = rssm.features(belief)
@@ -123,6 +126,8 @@ class Agent(Stored):
     action = dist.mode() if greedy else dist.sample(seeds.uniform(shape))
     if uniform:
       action = random
+    elif not shared:  # the main policy acts alone
+      pass
     elif self.explorer:
       other = self.explorer.policy(feature).sample(seeds.uniform(shape))
       action = tf.where(mask[:, None], other, action)
