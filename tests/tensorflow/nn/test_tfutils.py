@@ -123,8 +123,7 @@ def test_no_clipping_without_a_limit():
 
 def test_plain_step_is_gradient_descent():
   x, opt = optimizer([1.0, -2.0])
-  with tf.GradientTape() as tape:
-    loss = tf.reduce_sum(x**2)
-  opt.plain_step(tape, loss, 0.1)
+  loss = opt.minimize_plainly(lambda: (tf.reduce_sum(x**2), ()), 0.1)
+  assert float(loss) == 5.0
   np.testing.assert_allclose(x.numpy(), [0.8, -1.6], rtol=1e-6)
   assert int(opt.steps) == 0
