@@ -18,7 +18,7 @@ def make_strategy(config) -> tf.distribute.Strategy:
   for key in ('replay.batch', 'replay.expert_batch', 'imag_starts'):
     check_share(key, config.flat[key], config.devices)
   if config.rssm.head_choice == 'episode':
-    raise UserError('rssm.head_choice: episode needs devices: 1, where each head sees all episodes.')
+    raise UserError('rssm.head_choice: episode needs devices: 1; choose batch or sample.')
   return tf.distribute.MirroredStrategy([x.name for x in found[: config.devices]])
 
 
