@@ -42,6 +42,14 @@ def main() -> None:
   assert action['action'].shape == (3, 2)
   with pytest.raises(UserError, match=r'replay\.batch: 3 cannot be shared'):
     agent.train(fixtures.batch(3), fixtures.batch(2))
+  refused = {
+    'replay.expert_batch: 3 cannot be shared equally by devices: 2': {'replay.expert_batch': 3},
+    'imag_starts: 5 cannot be shared equally by devices: 2': {'imag_starts': 5},
+    'rssm.head_choice: episode needs devices: 1': {'rssm.head_choice': 'episode'},
+  }
+  for sentence, change in refused.items():
+    with pytest.raises(UserError, match=sentence):
+      fixtures.make_agent(devices=2, **change)
   print('equal on both devices')
 
 
