@@ -29,7 +29,7 @@ train: setup
 # Both parts run side by side, a core each; the second's output is shown when the first has ended.
 # A 5 says that ARGS left no test in that part.
 test: setup lint
-	@bash scripts/setup.sh browser
+	@bash scripts/setup.sh tests
 	@log=$$(mktemp); $(RUN) -m pytest tests/tensorflow $(ARGS) >$$log 2>&1 & second=$$!; \
 	trap 'kill $$second; rm -f $$log' INT TERM; \
 	$(RUN) -m pytest tests $(ARGS); first=$$?; \

@@ -11,6 +11,7 @@ from recon_tf.discriminator import Discriminator
 from recon_tf.nn import tfutils
 from recon_tf.nn.checkpointable import Stored
 from recon_tf.nn.scaler import Scaler
+from recon_tf.replicas import make_strategy, own_share, replicated
 from recon_tf.world_model import WorldModel
 
 BELIEF = ('deter', 'stoch', 'mean')  # what the behaviours read of a posterior
@@ -58,12 +59,16 @@ class Agent(Stored):
   def _compile(self) -> None:
     config = self._config
     wrap = lambda fn, jit: fn if config.eager else tfutils.function(fn, jit)
-    jit = config.jit and config.devices == 1
+    jit, alone = config.jit, config.devices == 1
     # On a GPU both call cuDNN, and one program has fewer launches than a graph.
     convs_inside = config.jit_conv or bool(tf.config.list_physical_devices('GPU'))
     model_jit = jit and (convs_inside or not self.world_model.encoder.convs)
-    # Replicas have to meet in one graph: TensorFlow forbids it inside of a nested function.
-    nested = wrap if config.devices == 1 else lambda fn, jit: fn
+    # Devices meet between programs, for which TensorFlow needs one graph: on several of them only
+    # what finds gradients is compiled, and the updates of weights are not.
+    nested = wrap if alone else lambda fn, jit: fn
+    for optimizer in self._optimizers:
+      of_model = optimizer is self.model_opt
+      optimizer.apart = (model_jit if of_model else jit) and not alone and not config.eager
     # TensorFlow's own convolutions are faster than XLA's on a CPU; the recurrence is not.
     if jit and not model_jit and not config.eager:
       rssm = self.world_model.rssm
@@ -71,12 +76,18 @@ class Agent(Stored):
     self._model_step = nested(self._train_model, model_jit)
     self._behavior_step = nested(self._train_behaviors, jit)
     self._clone_step = nested(self._train_clone, jit)
-    self._believe_step = nested(self._believe, model_jit)
-    self._train = wrap(self._update, None)
-    self._clone = wrap(self._clone_update, None)
-    self._watch = wrap(self._watch_update, None)
+    self._believe_step = wrap(self._believe, model_jit)
+    spread = lambda fn: fn if alone else replicated(self._strategy, fn)
+    self._train = wrap(spread(self._update), None)
+    self._clone = wrap(spread(self._clone_update), None)
+    self._watch = wrap(spread(self._watch_update), None)
     self._act = {}
     self._open_loop = wrap(self._predict, None)
+
+  @property
+  def _optimizers(self) -> list[tfutils.Optimizer]:
+    policies = [x for x in (self.main, self.explorer) if x]
+    return [self.model_opt, self.disc_opt, *(y for x in policies for y in x.optimizers)]
 
   # Acting
 
@@ -94,7 +105,8 @@ class Agent(Stored):
     obs = {k: obs[k] for k in (*self.world_model.encoder.keys, 'is_first')}
     greedy = isinstance(mode, str) and mode == 'eval' and self._config.eval_mode == 'mode'
     uniform = isinstance(mode, str) and mode == 'random'
-    state = self._act_step(greedy, uniform)(obs, state, tf.constant(mask), self._act_seed())
+    step = self._act_step(greedy, uniform, bool(mask.any()))
+    state = step(obs, state, tf.constant(mask), self._act_seed())
     action = state['action'].numpy()
     return {'action': action, 'log_explorer': mask.astype(np.float32)}, state
 
@@ -102,18 +114,20 @@ class Agent(Stored):
     self.acts.assign_add(1)
     return np.array([self._config.seed * 2 + 1, int(self.acts.numpy())], np.int32)
 
-  def _act_step(self, greedy: bool, uniform: bool):
-    if (greedy, uniform) not in self._act:
-      fn = lambda *args: self._policy(*args, greedy, uniform)
-      self._act[greedy, uniform] = fn if self._config.eager else tfutils.function(fn)
-    return self._act[greedy, uniform]
+  def _act_step(self, *how: bool):
+    """A graph for each way to act, which computes nothing that this way does not need."""
+    if how not in self._act:
+      fn = lambda *args: self._policy(*args, *how)
+      self._act[how] = fn if self._config.eager else tfutils.direct(fn)
+    return self._act[how]
 
-  def _policy(self, obs, state, mask, seed, greedy: bool, uniform: bool):
+  def _policy(self, obs, state, mask, seed, greedy: bool, uniform: bool, shared: bool):
     """The belief is shared: only the action depends on who acts."""
     seeds = tfutils.Seeds(seed)
     rssm = self.world_model.rssm
     embed = self.world_model.encoder(obs)
-    noise = seeds.normal(state['stoch'].shape) * (0.0 if greedy else 1.0)
+    noise = seeds.normal(state['stoch'].shape)
+    noise = tf.zeros_like(noise) if greedy else noise
     belief = {k: state[k] for k in ('deter', 'stoch')}
     belief = rssm.obs_step(belief, state['action'], embed, obs['is_first'], noise)
     feature = rssm.features(belief)
@@ -123,6 +137,8 @@ class Agent(Stored):
     action = dist.mode() if greedy else dist.sample(seeds.uniform(shape))
     if uniform:
       action = random
+    elif not shared:  # the main policy acts alone
+      pass
     elif self.explorer:
       other = self.explorer.policy(feature).sample(seeds.uniform(shape))
       action = tf.where(mask[:, None], other, action)
@@ -146,9 +162,7 @@ class Agent(Stored):
     data, expert = self._inputs(data), self._inputs(expert)
     seed = np.array([self._config.seed * 2, int(self.updates.numpy())], np.int32)
     self.updates.assign_add(1)
-    if self._config.devices == 1:
-      return fn(data, expert, seed)
-    return run_replicated(self._strategy, fn, data, expert, seed)
+    return fn(data, expert, seed)
 
   def _inputs(self, data) -> dict[str, tf.Tensor]:
     keys = {*self.world_model.encoder.keys, *self.world_model.decoder.keys}
@@ -182,7 +196,7 @@ class Agent(Stored):
   def _clone_update(self, data, expert, seed):
     """The model is left as it is, which makes this many times cheaper than a joint update."""
     rows, length = expert['is_first'].shape
-    noise = self.world_model.rssm.draw(rows, length, tfutils.Seeds(seed))
+    noise = self._draw_beliefs([rows], length, tfutils.Seeds(seed))
     if self._config.bc_beliefs == 'mean':  # the whole belief, its history included
       noise['posterior'] = tf.zeros_like(noise['posterior'])
     return self._clone_step(expert, (None, self._believe_step(expert, noise)))
@@ -196,34 +210,51 @@ class Agent(Stored):
   def _draw_model(self, data, expert, seeds):
     """Posterior noise of the batch that trains the model, and of the rest if that is not all."""
     (rows, length), extra = data['is_first'].shape, expert['is_first'].shape[0]
-    rssm, trained = self.world_model.rssm, self._model_data(data, expert)
-    numbers = trained.get('log_episode')
+    numbers = self._model_data(data, expert).get('log_episode')
     if self._config.expert_mix == 'concat':
-      return {'trained': rssm.draw(rows + extra, length, seeds, numbers)}
+      return {'trained': self._draw_beliefs([rows, extra], length, seeds, numbers)}
     return {
-      'trained': rssm.draw(rows, length, seeds, numbers),
-      'expert': rssm.draw(extra, length, seeds),
+      'trained': self._draw_beliefs([rows], length, seeds, numbers),
+      'expert': self._draw_beliefs([extra], length, seeds),
     }
 
+  def _draw_beliefs(self, parts: list[int], length: int, seeds, numbers=None):
+    """Noise of the recurrence for batches in a row, with so many sequences on this device."""
+    rows = self._config.devices * sum(parts)
+    noise = self.world_model.rssm.draw(rows, length, seeds, numbers)
+    noise['posterior'] = own_share(noise['posterior'], 1, parts)
+    if self._config.rssm.head_choice != 'batch':  # [time * sequences, heads]
+      units = noise['heads'].shape[-1]
+      heads = own_share(tf.reshape(noise['heads'], [length, -1, units]), 1, parts)
+      noise['heads'] = tf.reshape(heads, [-1, units])
+    return noise
+
   def _draw_behaviors(self, data, expert, seeds):
-    config = self._config
-    total = int(np.prod(data['is_first'].shape))
-    starts = config.imag_starts if 0 < config.imag_starts < total else total
+    config, devices = self._config, self._config.devices
+    total, wanted = int(np.prod(data['is_first'].shape)), config.imag_starts // devices
+    starts = wanted if 0 < wanted < total else total
     rows, length = expert['is_first'].shape
+    every, pairs = devices * starts, devices * rows * (length - 1)
+    imagined = lambda: own_share(self.disc.draw([config.horizon, every], seeds), 1)
     noise = {
       'starts': seeds.choice(total, starts) if starts < total else None,
-      'main': self.main.draw(starts, seeds),
+      'main': self._draw_actions(self.main, every, seeds),
       'disc': {
-        'expert': self.disc.draw([rows, length - 1], seeds),
-        'main': self.disc.draw([config.horizon, starts], seeds),
-        'replay': self.disc.draw([starts], seeds),
-        'mix': seeds.uniform([rows * (length - 1), 1]),
+        'expert': own_share(self.disc.draw([devices * rows, length - 1], seeds), 0),
+        'main': imagined(),
+        'replay': own_share(self.disc.draw([every], seeds), 0),
+        'mix': own_share(seeds.uniform([pairs, 1]), 0),
       },
     }
     if self.explorer:
-      noise['explorer'] = self.explorer.draw(starts, seeds)
-      noise['disc']['explorer'] = self.disc.draw([config.horizon, starts], seeds)
+      noise['explorer'] = self._draw_actions(self.explorer, every, seeds)
+      noise['disc']['explorer'] = imagined()
     return noise
+
+  def _draw_actions(self, policy: ActorCritic, starts: int, seeds):
+    """Noise of an imagination; prior heads and the target critic are the same for all starts."""
+    noise = policy.draw(starts, seeds)
+    return noise | {k: own_share(noise[k], 1) for k in ('action', 'latent')}
 
   def _model_data(self, data, expert):
     """What the model is trained on; sequences of the demonstrations come last."""
@@ -234,10 +265,13 @@ class Agent(Stored):
   def _train_model(self, data, expert, noise):
     """Updates the world model; returns the posteriors that it found on the way."""
     trained = self._model_data(data, expert)
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-      tape.watch(self.world_model.variables)
-      loss, post, metrics = self.world_model.loss(trained, noise['trained'])
-    metrics.update(self.model_opt.step(tape, loss))
+
+    def loss():
+      value, post, metrics = self.world_model.loss(trained, noise['trained'])
+      return value, (post, metrics)
+
+    (post, metrics), mets = self.model_opt.minimize(loss)
+    metrics.update(mets)
     post = {k: tf.stop_gradient(post[k]) for k in BELIEF}
     if trained is data:
       own = self._believe(expert, noise['expert'])
@@ -264,25 +298,24 @@ class Agent(Stored):
     own = {**noise['main'], 'reward': noise['disc']['main']}
     seq, mets = self.main.train(rssm, start, self._main_reward, cloned, own, replay)
     metrics.update(mets)
-    # Of averages: over pieces of the starts a share could not be averaged.
-    metrics['main/penalty_share'] = mets['main/penalty'] / mets['main/imitation']
+    # Of averages: over pieces of the starts, or devices, a share could not be averaged.
+    metrics['main/penalty_share'] = ratio(mets['main/penalty'], mets['main/imitation'])
     metrics.update(self._train_disc(pairs, seq, noise['disc']))
     if self.explorer:
       own = {**noise['explorer'], 'reward': noise['disc']['explorer']}
       seq, mets = self.explorer.train(rssm, start, self._explorer_reward, cloned, own)
       metrics.update(mets)
-      metrics['explorer/bonus_share'] = mets['explorer/bonus'] / mets['explorer/imitation']
+      metrics['explorer/bonus_share'] = ratio(mets['explorer/bonus'], mets['explorer/imitation'])
       metrics.update(exploration.gate_metrics(seq['gate'][0]))
     return metrics
 
   def _train_disc(self, expert, seq, noise):
     feature, action, mask = expert
     policy = (seq['feature'][:-1], seq['action'])
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-      tape.watch(self.disc.variables)
-      loss, metrics = self.disc.loss((feature, action), mask, policy, noise)
+    loss = lambda: self.disc.loss((feature, action), mask, policy, noise)
+    metrics, mets = self.disc_opt.minimize(loss)
     self._update_delta(metrics['disc/main'])
-    metrics.update(self.disc_opt.step(tape, loss))
+    metrics.update(mets)
     metrics['gate/delta'] = tf.identity(self.delta)
     return metrics
 
@@ -401,32 +434,7 @@ class Agent(Stored):
     return sizes
 
 
-def make_strategy(config) -> tf.distribute.Strategy:
-  """One device, or as many as share a batch."""
-  if config.devices == 1:
-    return tf.distribute.get_strategy()
-  kind = 'GPU' if tf.config.list_logical_devices('GPU') else 'CPU'
-  found = tf.config.list_logical_devices(kind)
-  if len(found) < config.devices:
-    raise UserError(f'devices: {config.devices}, but TensorFlow sees {len(found)} {kind}s.')
-  return tf.distribute.MirroredStrategy([x.name for x in found[: config.devices]])
-
-
-def run_replicated(strategy, fn, data, expert, seed):
-  """Splits both batches over the devices; each draws its own noise; metrics are averaged."""
-  amount = strategy.num_replicas_in_sync
-  for key, tree in (('batch', data), ('expert_batch', expert)):
-    if len(tree['is_first']) % amount:
-      raise UserError(
-        f'replay.{key}: {len(tree["is_first"])} sequences cannot be shared equally by devices: '
-        f'{amount}; choose a multiple.'
-      )
-  split = lambda tree, i: {k: tf.split(v, amount)[i] for k, v in tree.items()}
-  spread = lambda tree: strategy.experimental_distribute_values_from_function(
-    lambda context: split(tree, context.replica_id_in_sync_group)
-  )
-  seeds = strategy.experimental_distribute_values_from_function(
-    lambda context: seed + np.array([context.replica_id_in_sync_group << 20, 0], np.int32)
-  )
-  metrics = strategy.run(fn, (spread(data), spread(expert), seeds))
-  return {k: strategy.reduce('MEAN', v, axis=None) for k, v in metrics.items()}
+def ratio(part: tf.Tensor, whole: tf.Tensor) -> tf.Tensor:
+  """Of two averages of the whole batch."""
+  part, whole = tfutils.all_reduce_mean([part, whole])
+  return part / whole

@@ -39,6 +39,10 @@ class ActorCritic(tfutils.Module):
     """What a checkpoint table counts: actor, critics and their targets."""
     return [*self.actor.variables, *self._fast_variables, *self._slow_variables]
 
+  @property
+  def optimizers(self) -> list[tfutils.Optimizer]:
+    return [self.actor_opt, self.critic_opt]
+
   def policy(self, feature: tf.Tensor) -> dists.TruncatedNormal:
     return self._dist(self.actor(feature))
 
@@ -57,19 +61,18 @@ class ActorCritic(tfutils.Module):
     replay: dict[str, tf.Tensor] | None = None,
   ) -> tuple[dict[str, tf.Tensor], Metrics]:
     """Imagines, then one update of the actor and one of the critics; returns the rollout."""
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-      tape.watch(self.actor.variables)
+
+    def actor_loss():
       loss, metrics, seq = self._imagined(rssm, start, reward_fn, noise)
       bc = self.bc_loss(expert)
-      loss += self._settings.bc * bc
-    metrics[f'{self._name}/bc_loss'] = bc
-    metrics.update(self.actor_opt.step(tape, loss))
+      return loss + self._settings.bc * bc, ({**metrics, f'{self._name}/bc_loss': bc}, seq)
+
+    (metrics, seq), mets = self.actor_opt.minimize(actor_loss)
+    metrics.update(mets)
     seq = {k: tf.stop_gradient(v) for k, v in seq.items()}
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-      tape.watch(self._fast_variables)
-      loss, critic_metrics = self.critic_loss(seq, noise, replay)
+    critic_metrics, mets = self.critic_opt.minimize(lambda: self.critic_loss(seq, noise, replay))
     metrics.update(critic_metrics)
-    metrics.update(self.critic_opt.step(tape, loss))
+    metrics.update(mets)
     self._update_slow()
     self._clone_rounds(expert)
     return seq, metrics
@@ -115,14 +118,10 @@ class ActorCritic(tfutils.Module):
       self._clone_once(tuple(x[i::rounds] for x in expert))
 
   def _clone_once(self, expert) -> tf.Tensor:
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-      tape.watch(self.actor.variables)
-      loss = self.bc_loss(expert)
+    fn = lambda: (self.bc_loss(expert),) * 2
     if self._config.bc_opt == 'sgd':
-      self.actor_opt.plain_step(tape, loss, 2e-4)
-    else:
-      self.actor_opt.step(tape, loss)
-    return loss
+      return self.actor_opt.minimize_plainly(fn, 2e-4)
+    return self.actor_opt.minimize(fn)[0]
 
   def draw(self, batch: int, seeds: tfutils.Seeds) -> dict[str, tf.Tensor]:
     """The noise of one update: actions, latent samples, prior heads, the target critic."""

@@ -83,7 +83,15 @@ if [ ! -e .venv/.gl ]; then
   say 'ready'
 fi
 
-# The tests of the report look at it in a browser; without one they are skipped.
-if [ "${1:-}" = browser ] && ! command -v chromium >/dev/null && can_apt; then
-  (apt_install chromium) || say 'no chromium: the tests that open a page will be skipped'
+# What only tests need. Those of the report look at it in a browser, and are skipped without one;
+# those of sweeps run on Ray.
+if [ "${1:-}" = tests ]; then
+  if ! .venv/bin/python -c 'import ray' 2>/dev/null; then
+    say 'installing Ray for the tests of sweeps'
+    .venv/bin/python -m pip install -q --disable-pip-version-check -e '.[cluster]' >"$log" 2>&1 ||
+      fail "pip failed: $(grep -m 1 -i '^error' "$log" || tail -n 1 "$log") (all of it in $log)"
+  fi
+  if ! command -v chromium >/dev/null && can_apt; then
+    (apt_install chromium) || say 'no chromium: the tests that open a page will be skipped'
+  fi
 fi

@@ -76,7 +76,7 @@ WRONG = (
   ['reports', 'runs'],
 )
 # Programs that are not ours.
-FOREIGN = {'pip', 'source', 'tensorboard', 'apt-get', 'git', 'ray', 'ssh'}
+FOREIGN = {'pip', 'source', 'tensorboard', 'apt-get', 'git', 'ray', 'sbatch', 'ssh'}
 
 
 def test_commands_stand_in_shell_blocks():

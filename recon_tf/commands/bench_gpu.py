@@ -19,12 +19,16 @@ EXTRA = {'pieces': ([1500, 0], 'values of --piece to compare')}
 def bench_gpu_plan(argv: list[str]) -> None:
   """Sequential steps, loops and kernels of an update, and the time that a GPU needs at least.
 
-  Whether TensorFlow compiles for a GPU without one was not tried: these are counts of the program
-  for the CPU, and that a GPU's has about the same kernels is assumed. No time here is measured.
+  These are counts of the program for the CPU: without a GPU TensorFlow optimises no program for
+  one, and lowers only functions without variables. That a GPU's program has about the same kernels
+  is assumed. No time here is measured.
   """
   config, own = Flags(about=bench_gpu_plan.__doc__).parse(argv, extra=EXTRA)
-  if not config.jit or config.eager:
-    raise UserError('bench gpu-plan reads the program of XLA; it needs --jit True --eager False.')
+  if not config.jit or config.eager or config.devices > 1:
+    raise UserError(
+      'bench gpu-plan reads the program of XLA for one device; it needs --jit True --eager False '
+      '--devices 1.'
+    )
   for piece in own.pieces:
     counts, flops = plan(config.update(piece=piece))
     print('\n'.join(report(piece, counts, flops)), flush=True)

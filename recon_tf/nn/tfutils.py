@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 
 def variable(value: np.ndarray, trainable: bool = True) -> tf.Variable:
@@ -89,6 +90,31 @@ def function(fn: Callable, jit: bool | None = None) -> Callable:
   return tf.function(fn, jit_compile=jit, autograph=False)
 
 
+def direct(fn: Callable) -> Callable:
+  """A graph of fn for many small calls; arguments are nests of arrays and tensors.
+
+  The same graph as of `function`, to the bit. What is left out is how TensorFlow looks at the
+  arguments of every call, which takes several times as long as a policy's step itself.
+  """
+  programs = {}
+
+  def call(*args):
+    flat = tf.nest.flatten(args)
+    key = tuple((tuple(x.shape), x.dtype) for x in flat)
+    if key not in programs:
+      graph = function(lambda *flat: fn(*tf.nest.pack_sequence_as(args, flat)))
+      program = graph.get_concrete_function(*flat)
+      programs[key] = program, [*program.captured_inputs]
+    program, captured = programs[key]
+    inputs = [*map(tf.convert_to_tensor, flat), *captured]
+    # The call in which those of a tf.function end, with the same options for its graph.
+    outputs = context.context().call_function(program.name, inputs, len(program.outputs))
+    return tf.nest.pack_sequence_as(program.structured_outputs, outputs)
+
+  call.programs = programs
+  return call
+
+
 def compiled_inside(fn: Callable, params: list[tf.Variable]) -> Callable:
   """An XLA program of fn(x, *rest) for use inside of a graph, with gradients for x and params.
 
@@ -136,6 +162,8 @@ def all_reduce_mean(values: list[tf.Tensor]) -> list[tf.Tensor]:
 class Optimizer(Module):
   """Adam with global-norm clipping and decoupled weight decay, as in DreamerV2."""
 
+  apart = False  # find gradients in an XLA program of their own, between which devices can meet
+
   def __init__(
     self,
     name: str,
@@ -155,19 +183,39 @@ class Optimizer(Module):
     self.first = [variable(np.zeros(x.shape, np.float32), trainable=False) for x in params]
     self.second = [variable(np.zeros(x.shape, np.float32), trainable=False) for x in params]
 
+  def minimize(self, fn: Callable) -> tuple[object, dict[str, tf.Tensor]]:
+    """One update on fn() → (loss, more); returns what more there is, and the metrics of step."""
+    more, loss, grads = self._find(fn)
+    return more, self._move(loss, grads)
+
+  def minimize_plainly(self, fn: Callable, lr: float) -> tf.Tensor:
+    """Gradient descent on fn() → (loss, more) without moments, clipping or decay."""
+    _, loss, grads = self._find(fn)
+    for x, grad in zip(self._params, all_reduce_mean(grads), strict=True):
+      x.assign(x - lr * grad)
+    return loss
+
   def step(self, tape: tf.GradientTape, loss: tf.Tensor) -> dict[str, tf.Tensor]:
     """One update; returns the loss and the norm of its gradient before clipping."""
-    grads = [tf.convert_to_tensor(g) for g in tape.gradient(loss, self._params)]
+    return self._move(loss, self._gradients(tape, loss))
+
+  def _find(self, fn: Callable) -> tuple[object, tf.Tensor, list[tf.Tensor]]:
+    def find():
+      with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(self._params)
+        loss, more = fn()
+      return more, loss, self._gradients(tape, loss)
+
+    return function(find, True)() if self.apart else find()
+
+  def _gradients(self, tape: tf.GradientTape, loss: tf.Tensor) -> list[tf.Tensor]:
+    return [tf.convert_to_tensor(g) for g in tape.gradient(loss, self._params)]
+
+  def _move(self, loss: tf.Tensor, grads: list[tf.Tensor]) -> dict[str, tf.Tensor]:
     grads = all_reduce_mean(grads)
     norm = tf.linalg.global_norm(grads)
     self._apply(grads, norm)
     return {f'{self._name}_loss': loss, f'{self._name}_grad_norm': norm}
-
-  def plain_step(self, tape: tf.GradientTape, loss: tf.Tensor, lr: float) -> None:
-    """Gradient descent without moments, clipping or decay."""
-    grads = [tf.convert_to_tensor(g) for g in tape.gradient(loss, self._params)]
-    for x, grad in zip(self._params, all_reduce_mean(grads), strict=True):
-      x.assign(x - lr * grad)
 
   def _apply(self, grads: list[tf.Tensor], norm: tf.Tensor) -> None:
     self.steps.assign_add(1)

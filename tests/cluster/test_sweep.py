@@ -15,8 +15,6 @@ from recon_tf.common.checkpoint import state_paths
 from recon_tf.common.files import read_lines
 from tests.helpers.run_fixtures import ROOT, refused, script
 
-pytest.importorskip('ray')
-
 FLAGS = (
   '--configs', 'maze', 'cpu', 'debug', 'state', '--task', 'maze_umaze', '--env.length', '20',
   '--env.maze.repeat', '16', '--steps', '80', '--train_steps', '1', '--eval_every', '40',

@@ -21,13 +21,25 @@ def test_graphs_are_traced_once():
     agent.train(*fixtures.batches(number))
   for fn in (agent._train, agent._model_step, agent._behavior_step):
     assert fn.experimental_get_tracing_count() == 1
-  state = None
+  state, traced = None, []
   for number in range(4):
     obs = {k: v[:, number] for k, v in fixtures.batch(3).items()}
     _, state = agent.policy(obs, state, np.array([True, False, number > 2]))
     agent.policy(obs, state, 'train')
     agent.policy(obs, state, 'explore')
-  assert agent._act[False, False].experimental_get_tracing_count() == 1
+    traced.append({k: len(v.programs) for k, v in agent._act.items()})
+  assert traced == 4 * traced[:1]
+
+
+def test_a_policy_that_acts_alone_acts_as_beside_the_explorer():
+  agent, obs, actions = fixtures.shared_agent(), fixtures.batch(3), []
+  obs = {k: v[:, 0] for k, v in obs.items()}
+  for mask in ([False, False, False], [False, False, True]):
+    agent.acts.assign(0)
+    actions.append(agent.policy(obs, None, np.array(mask))[0]['action'])
+  alone, beside = actions
+  np.testing.assert_array_equal(alone[:2], beside[:2])
+  assert (alone[2] != beside[2]).any()
 
 
 def assert_close(first, second, rate=3e-4):

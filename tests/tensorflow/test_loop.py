@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from recon_tf import loop
 from recon_tf.analysis.runs import open_run
@@ -236,6 +237,23 @@ def test_other_demonstrations_are_refused_wherever_they_lie(copied, demos, tmp_p
   moved = shutil.copytree(demos, tmp_path / 'moved')
   config = fixtures.run_config(copied.parents[2], moved, steps=120, keep_every=30)
   loop.Run(config, copied).close()  # the same ones in another folder are fine
+
+
+def test_metrics_stay_on_the_device_until_they_are_written(demos, tmp_path):
+  config = fixtures.run_config(tmp_path, demos, eager=True)
+  run = loop.Run(config, loop.run_folder(config))
+  try:
+    for _ in range(2):
+      run._update(run.agent.train, run.expert)
+    assert len(run._pending) == 2
+    assert all(tf.is_tensor(x) for _, _, metrics in run._pending for x in metrics.values())
+    assert not run.logger.pending
+    run._write()
+    assert not run._pending
+  finally:
+    run.close()
+  (line,) = metrics(run.folder)
+  assert np.isfinite(line['model/model_loss'])
 
 
 @pytest.mark.slow

@@ -25,8 +25,10 @@ class Clone(Stored):
         "preset 'state'."
       )
     self._build(shapes)
-    wrap = lambda fn, jit: fn if config.eager else tfutils.function(fn, jit)
-    self._learn_step, self._act_step = wrap(self._learn, config.jit), wrap(self._mode, None)
+    self._learn_step, self._act_step = self._learn, self._mode
+    if not config.eager:
+      self._learn_step = tfutils.function(self._learn, config.jit)
+      self._act_step = tfutils.direct(self._mode)
 
   def _build(self, shapes: dict[str, tuple]) -> None:
     config, settings = self._config, self._config.clone

@@ -136,18 +136,18 @@ class DADAC(Stored):
     obs = {k: obs[k] for k in (*self.encoder.keys, 'is_first')}
     self.acts.assign_add(1)
     seed = np.array([self._config.seed * 2 + 1, int(self.acts.numpy())], np.int32)
-    action, state = self._act_step(how)(obs, state, seed)
+    action, state = self._act_step(how)(obs, state or {}, seed)
     return {'action': action.numpy(), 'log_explorer': mask.astype(np.float32)}, state
 
   def _act_step(self, how: str):
     if how not in self._act:
       fn = lambda *args: self._policy(*args, how)
-      self._act[how] = fn if self._config.eager else tfutils.function(fn)
+      self._act[how] = fn if self._config.eager else tfutils.direct(fn)
     return self._act[how]
 
   def _policy(self, obs, state, seed, how: str):
     count = self._settings.stack
-    push = lambda k: push_frame(state and state[k], obs[k], obs['is_first'], count)
+    push = lambda k: push_frame(state.get(k), obs[k], obs['is_first'], count)
     state = {k: push(k) for k in self.encoder.images}
     features = self.encoder({**obs, **state})
     seeds, shape = tfutils.Seeds(seed), [features.shape[0], self._action]

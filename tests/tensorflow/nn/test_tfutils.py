@@ -48,6 +48,27 @@ def test_unrolled_scan_is_the_same():
     np.testing.assert_allclose(out['a'], [[3, 4], [1.5, 4], [6.75, 8]])
 
 
+def test_a_direct_call_is_the_same_graph_for_every_shape_and_the_newest_weights():
+  layer = nets.Linear(np.random.default_rng(0), 8, 8)
+
+  def step(obs, state, seed):
+    noise = tfutils.Seeds(seed).normal(state['belief'].shape)
+    return tf.tanh(layer(obs['b'] + state['belief']) + noise), {'belief': noise, 'a': obs['a']}
+
+  direct, plain = tfutils.direct(step), tfutils.function(step)
+  for number in range(4):
+    rows = 2 + number % 2
+    values = np.random.default_rng(number).normal(size=(2, rows, 8)).astype(np.float32)
+    layer.bias.assign(values[0, 0])
+    inputs = {'b': values[0], 'a': np.arange(rows)}, {'belief': tf.constant(values[1])}
+    args = *inputs, np.array([1, number], np.int32)
+    first, second = direct(*args), plain(*args)
+    tf.nest.assert_same_structure(first, second)
+    for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second), strict=True):
+      np.testing.assert_array_equal(a, b)
+  assert len(direct.programs) == 2
+
+
 def test_names_are_attribute_paths():
   net = nets.MLP(np.random.default_rng(0), 2, [3], 'elu', 1)
   names = [name for name, _ in tfutils.named_variables(net)]
@@ -102,8 +123,7 @@ def test_no_clipping_without_a_limit():
 
 def test_plain_step_is_gradient_descent():
   x, opt = optimizer([1.0, -2.0])
-  with tf.GradientTape() as tape:
-    loss = tf.reduce_sum(x**2)
-  opt.plain_step(tape, loss, 0.1)
+  loss = opt.minimize_plainly(lambda: (tf.reduce_sum(x**2), ()), 0.1)
+  assert float(loss) == 5.0
   np.testing.assert_allclose(x.numpy(), [0.8, -1.6], rtol=1e-6)
   assert int(opt.steps) == 0
