@@ -245,11 +245,11 @@ def test_metrics_stay_on_the_device_until_they_are_written(demos, tmp_path):
   try:
     for _ in range(2):
       run._update(run.agent.train, run.expert)
-    assert len(run._pending) == 2
-    assert all(tf.is_tensor(x) for _, _, metrics in run._pending for x in metrics.values())
+    assert len(run.measured._pending) == 2
+    assert all(tf.is_tensor(x) for _, _, metrics in run.measured._pending for x in metrics.values())
     assert not run.logger.pending
     run._write()
-    assert not run._pending
+    assert not run.measured._pending
   finally:
     run.close()
   (line,) = metrics(run.folder)
