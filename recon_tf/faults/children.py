@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,17 +36,24 @@ class Result:
 
 
 class Child:
-  """`recon-tf COMMAND ...`; `before` is called in the new process first."""
+  """`recon-tf COMMAND ...`; `before` is called in the new process first.
+
+  Its output goes through a process of its own into a file: a limit on the size of files that the
+  command sets for itself must not silence it.
+  """
 
   def __init__(self, command: str, argv: list[str], before: Callable | None = None):
     self.started = time.time()
     self.output = tempfile.TemporaryFile()  # noqa: SIM115, closed in wait()
+    self._copy = subprocess.Popen(['cat'], stdin=subprocess.PIPE, stdout=self.output)
     self.pid = os.fork()
     if self.pid == 0:
       os.setsid()
       for number in (1, 2):
-        os.dup2(self.output.fileno(), number)
+        os.dup2(self._copy.stdin.fileno(), number)
+      self._copy.stdin.close()
       _run(command, argv, before)
+    self._copy.stdin.close()
 
   def wait(self, limit: float = 600) -> Result:
     """Awaits the end, and then that of the environment processes."""
@@ -57,6 +65,7 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
       time.sleep(0.02)
     orphans = self._orphans()
+    self._copy.wait()
     self.output.seek(0)
     text = self.output.read().decode(errors='replace')
     self.output.close()

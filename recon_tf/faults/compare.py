@@ -14,9 +14,7 @@ def difference(first: pathlib.Path, second: pathlib.Path) -> str:
   if left:
     return f'temporary file {left[0]}'
   for part in ('checkpoints', 'milestones', 'train_episodes'):
-    problem = _arrays(
-      part, *(sorted((x / part).glob('*.npz'), key=_order) for x in (first, second))
-    )
+    problem = _arrays(part, *(_files(x / part) for x in (first, second)))
     if problem:
       return problem
   evaluations = [
@@ -28,6 +26,12 @@ def difference(first: pathlib.Path, second: pathlib.Path) -> str:
   if lines[0] != lines[1]:
     return f'metrics of {len(lines[0])} and {len(lines[1])} lines differ'
   return ''
+
+
+def _files(folder: pathlib.Path) -> list[pathlib.Path]:
+  """In order; a milestone of another name than a step is not the run's, which leaves it alone."""
+  foreign = lambda path: folder.name == 'milestones' and not path.stem.isdigit()
+  return sorted((x for x in folder.glob('*.npz') if not foreign(x)), key=_order)
 
 
 def _order(path: pathlib.Path) -> list[str]:
