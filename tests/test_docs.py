@@ -32,7 +32,8 @@ RUNS = {
   'recon-tf report runs': '',
   'recon-tf results runs': '',
   'recon-tf reproduce --list': '',
-  'recon-tf reproduce --figure 3 --configs maze cpu --dry': '',
+  # The run above is of vectors, which this figure's is not.
+  'recon-tf reproduce --figure 3 --configs maze cpu --dry': '--logdir other_runs',
   'recon-tf train --help': '',
   'recon-tf sweep --configs maze cpu --grid main.alpha=0,1,10 --seeds 0 1 2': '--dry',
   'recon-tf gallery': '',

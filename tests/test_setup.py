@@ -96,10 +96,11 @@ def test_ci_runs_style_checks_and_tests(tmp_path):
     [ROOT / '.ci' / 'run'], cwd=tmp_path, env=env, check=True, capture_output=True, text=True
   )
   order = ['scripts/setup.sh', 'ruff check', 'ruff format --check']
-  order += ['-m pytest tests ', '-m pytest tests/tensorflow ']
   places = [result.stdout.find(part) for part in order]
   assert -1 not in places
   assert places == sorted(places)
+  for part in ('-m pytest tests ', '-m pytest tests/tensorflow '):  # side by side, after those
+    assert result.stdout.find(part) > places[-1]
 
 
 def test_make_train_passes_flags_on():
