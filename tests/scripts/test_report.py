@@ -24,6 +24,7 @@ from tests.helpers.written_measures import (
   write_recoverability,
   write_recovery,
   write_robust,
+  write_windows,
 )
 from tests.helpers.written_runs import lines, make_run, walk
 
@@ -31,7 +32,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ('chromium', 'chromium-browser'))
 TRACES = {'disc/expert': 0.6, 'disc/main': 0.4, 'gate/mean': 0.5, 'gate/delta': 0.45}
 MEASURED = (
   'robustness', 'recovery', 'gap', 'deciles', 'recoverability', 'tubes', 'acquisition',
-  'allocation', 'compute',
+  'allocation', 'windows', 'windows_model', 'windows_returns', 'compute',
 )  # fmt: skip
 SECTIONS = ('curves', 'table', 'runs', 'traces', *MEASURED, 'commands', 'versions')
 
@@ -88,6 +89,7 @@ def comparison(tmp_path_factory):
         write_gap(run, 2 * success, 0.5, 0.004)
         write_recoverability(run, [success] * 15)
         write_acquisition(run, {0: 0.02, 1000: 0.01})
+        write_windows(run, 0.4, 0.02, 0.01)
   return home
 
 
