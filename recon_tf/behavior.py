@@ -118,10 +118,17 @@ class ActorCritic(tfutils.Module):
       self._clone_once(tuple(x[i::rounds] for x in expert))
 
   def _clone_once(self, expert) -> tf.Tensor:
-    fn = lambda: (self.bc_loss(expert),) * 2
     if self._config.bc_opt == 'sgd':
-      return self.actor_opt.minimize_plainly(fn, 2e-4)
-    return self.actor_opt.minimize(fn)[0]
+      return self.actor_opt.minimize_plainly(lambda: (self.bc_loss(expert),) * 2, 2e-4)
+    # One Adam moves the actor here and in imagination, and its steps are relative to the gradients
+    # before: cloning with another weight than there would be lost among them, or make them leap.
+    weight = self._settings.bc or 1.0
+
+    def weighed():
+      loss = self.bc_loss(expert)
+      return weight * loss, loss
+
+    return self.actor_opt.minimize(weighed)[0]
 
   def draw(self, batch: int, seeds: tfutils.Seeds) -> dict[str, tf.Tensor]:
     """The noise of one update: actions, latent samples, prior heads, the target critic."""

@@ -236,6 +236,20 @@ def test_cloning(optimizer):
   assert changed == ({'actor', 'actor_opt'} if optimizer == 'adam' else {'actor'})
 
 
+@pytest.mark.parametrize(('bc', 'weight'), [(10.0, 10.0), (0.1, 0.1), (0.0, 1.0)])
+def test_cloning_carries_its_weight_into_the_moments_of_adam(bc, weight):
+  """They scale the steps in imagination too; without a weight there, pretraining still clones."""
+  main, expert = fixtures.make_agent(eager=True, **{'main.bc': bc}).main, expert_pairs()
+  with tf.GradientTape() as tape:
+    loss = main.bc_loss(expert)
+  grads = tape.gradient(loss, main.actor.variables)
+  assert weight * tf.linalg.global_norm(grads) < 100  # not clipped
+  logged = main.clone(expert)['main/bc_loss']
+  np.testing.assert_allclose(logged, loss, rtol=1e-6)
+  for grad, moment in zip(grads, main.actor_opt.first, strict=True):
+    np.testing.assert_allclose(moment, 0.1 * weight * grad, rtol=1e-3, atol=1e-7)
+
+
 def test_extra_rounds_are_the_same_updates_on_shares_of_the_demonstrations():
   """Two rounds equal two single updates on every second sequence, after the whole batch."""
   one, rounds = (
