@@ -148,6 +148,7 @@ class Run:
       until=0 if meta is None else meta['replay_position'],
       hold=True,
       spec=episode_spec(self.envs[0]),
+      openings=config.replay.openings,
     )
     self._firsts = {}  # number of a checkpoint -> the oldest episode that it needs
     self.milestones = Milestones(folder / 'milestones', config.keep_every)

@@ -73,7 +73,7 @@ def load_demos(config: Config) -> Replay:
   if not folder:
     folder = demos.demo_folder('demos', config.task, config)
     demos.ensure_demos(config.task, config.demo_episodes, folder, config)
-  expert = Replay(None, seed=config.seed)
+  expert = Replay(None, seed=config.seed, openings=config.replay.openings)
   for episode in load_folder(folder, tuple(config.env.size), config.demo_episodes):
     expert.add_episode(demos.rename(episode, config.rename))
   print(f'{expert.episodes} demonstrations with {expert.steps} steps from {folder}.')

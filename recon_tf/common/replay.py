@@ -58,10 +58,12 @@ class Replay:
     until: int | None = None,
     hold: bool = False,
     spec: dict | None = None,
+    openings: float = 0.0,
   ):
     self.directory = None if directory is None else pathlib.Path(directory)
     self.capacity = int(capacity)
     self.seed = int(seed)
+    self.openings = openings
     self.position = 0  # number of the next episode; a checkpoint keeps it
     self.waiting = {}  # number -> file that is on the disk but not in the replay yet
     self._until, self._hold, self._held = until, hold, []
@@ -133,7 +135,8 @@ class Replay:
   def sample(self, batch: int, length: int, key: int | tuple, log: bool = False) -> Episode:
     """Sequences [batch, length, ...]: a function of the seed, the key and the content alone.
 
-    They start uniformly over all stored rows; after the end of an episode a sequence goes on
+    They start uniformly over all stored rows, a share of `openings` at the first row of its
+    episode instead; after the end of an episode a sequence goes on
     with the beginning of another one. `log` keeps the log_* keys, which are never trained on.
     `log_episode` tells which episode a row is of: those in memory, as demonstrations are, count
     downwards from -1.
@@ -208,10 +211,11 @@ class Replay:
     out = {k: np.empty((batch, length, *shape), dtype) for k, (dtype, shape) in spec.items()}
     out['log_episode'] = np.empty((batch, length), np.int32)
     starts = rng.integers(self._rows, size=batch)
-    for row, position in enumerate(starts):
+    openings = rng.random(batch) < self.openings if self.openings else np.zeros(batch, bool)
+    for row, (position, opening) in enumerate(zip(starts, openings, strict=True)):
       index = bisect.bisect_right(self._ends, self._base + position, self._head)
       entry = self._entries[index]
-      start = int(self._base + position) - self._ends[index] + entry.rows
+      start = 0 if opening else int(self._base + position) - self._ends[index] + entry.rows
       filled = 0
       while filled < length:
         stop = min(length, filled + entry.rows - start)

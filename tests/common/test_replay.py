@@ -83,6 +83,20 @@ def test_starts_are_uniform_over_stored_rows(tmp_path):
   assert 850 < counts.min() <= counts.max() < 1150  # 1000 each, five standard deviations
 
 
+def test_openings_begin_where_their_episodes_do():
+  """A quarter: of 40,000 sequences 10,000, by the episodes' lengths, besides those by chance."""
+  replay = fill(Replay(None, openings=0.25), [9, 29])
+  starts = replay.sample(40_000, 3, 0)['id'][:, 0, 0].astype(int)
+  counts = dict(zip(*np.unique(starts, return_counts=True), strict=True))
+  first, second = counts.pop(0), counts.pop(1000)
+  assert abs(first - (2500 + 750)) < 300
+  assert abs(second - (7500 + 750)) < 430
+  assert len(counts) == 38
+  assert 610 < min(counts.values()) <= max(counts.values()) < 890
+  everything = fill(Replay(None, openings=1.0), [9, 29]).sample(50, 3, 0)['id'][:, 0, 0]
+  assert set(everything.astype(int).tolist()) == {0, 1000}
+
+
 def test_a_sample_is_a_function_of_seed_key_and_content(tmp_path):
   first = fill(Replay(tmp_path / 'a', seed=3), [20, 7, 33])
   second = fill(Replay(tmp_path / 'b', seed=3), [20, 7, 33])
