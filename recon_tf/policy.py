@@ -7,7 +7,7 @@ import numpy as np
 
 from recon_tf.common.checkpoint import Checkpoint
 from recon_tf.common.config import Config, load_config
-from recon_tf.common.episodes import load_meta
+from recon_tf.common.episodes import list_files, load_meta
 from recon_tf.common.errors import UserError
 from recon_tf.common.folders import read_json
 from recon_tf.common.spaces import Spaces, from_dict, run_spaces
@@ -124,9 +124,16 @@ def run_info(folder: pathlib.Path, config: Config, meta: dict) -> dict:
     'step': meta['step'],
     'score': run_score(folder),
     'env': config.env.to_dict(),
-    'demonstrations': config.demo_episodes,
+    'demonstrations': demonstrations(config),
     'expert': expert_name(config),
   }
+
+
+def demonstrations(config: Config) -> int:
+  """How many were learned from: fewer than asked for, if the user's folder has no more."""
+  folder = pathlib.Path(config.demos)
+  found = len(list_files(folder)) if config.demos and folder.is_dir() else 0
+  return min(found, config.demo_episodes) or config.demo_episodes
 
 
 def expert_name(config: Config) -> str:
