@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 import recon_tf
-from recon_tf.acting import act_function, acting_of
 from recon_tf.common import UserError, load_config
 from recon_tf.common.episodes import save_episode
 from recon_tf.common.spaces import FILE
 from recon_tf.policy import (
-  Policy,
-  caller,
   demonstrations,
   load_policy,
   make_agent,
+  policy_of,
   run_config,
   run_score,
 )
@@ -157,10 +155,7 @@ def test_fast_at_cpu_size(tmp_path):
 def test_fast_at_paper_size():
   """Untrained weights cost the same; planning is not part of it."""
   spaces = fixtures.own_spaces(image=64, source=64)
-  acting = acting_of(make_agent(load_config('dmc'), spaces), spaces.observations)
-  act = caller(act_function(acting, spaces.middle, spaces.half, None), any_batch=True)
-  memory = {k: (v.shape, v.dtype.as_numpy_dtype) for k, v in acting.memory.items()}
-  policy, times = Policy({}, spaces, [*acting.inputs], memory, act), []
+  policy, times = policy_of(make_agent(load_config('dmc'), spaces), spaces, {}), []
   for obs in fixtures.observations(spaces, 30):
     start = time.process_time()
     policy.act(obs)
