@@ -117,7 +117,8 @@ def time_text(config: Config, spaces: Spaces, length: float, decision: float | N
     minutes['environment'] = work['steps'] * (decision + ACTING) / 60
     minutes['evaluations'] = work['episodes'] * length * (decision + ACTING) / 60
   parts = ', '.join(f'{k} {v:.1f}' for k, v in minutes.items())
-  return f'roughly {max(1, round(sum(minutes.values())))} minutes on one free core ({parts})'
+  total = max(1, round(sum(minutes.values())))
+  return f'roughly {total} minute{"s" if total > 1 else ""} on one free core ({parts})'
 
 
 def decision_seconds(env, limit: float = 2.0) -> float:

@@ -28,20 +28,21 @@ def bench_policies(argv: list[str]) -> None:
   what = 'policies of the gallery, exported policies or runs; the gallery if there are none'
   parser.add_argument('policies', nargs='*', metavar='POLICY', help=what)
   parser.add_argument('--actions', type=ranged(int, '[1, inf)'), default=200, help='of each')
-  what = "instead: methods and sizes with weights as they begin, the paper's among them"
+  what = (
+    'instead: methods and sizes with weights as they begin; POLICY chooses by words, as in paper'
+  )
   parser.add_argument('--untrained', action='store_true', help=what)
   what = f"exit with 1 above {CPU:g} ms, {PAPER:g} at the paper's size; planners are free"
   parser.add_argument('--check', action='store_true', help=what)
   args = parser.parse_args(argv)
-  if args.policies and args.untrained:
-    raise UserError('--untrained: leave out the names of policies.')
+  cases = chosen(args.policies) if args.untrained else None
   import tensorflow as tf
 
   from recon_tf.gallery import gallery
 
   tf.config.threading.set_intra_op_parallelism_threads(1)
   tf.config.threading.set_inter_op_parallelism_threads(1)
-  slow, cases = [], UNTRAINED if args.untrained else dict.fromkeys(args.policies or gallery())
+  slow, cases = [], cases or dict.fromkeys(args.policies or gallery())
   print(f'{"policy":32}{"method":12}{"ms of CPU time":>16}{"ms":>8}')
   for name, case in cases.items():
     policy, limit = untrained(*case) if case else trained(name)
@@ -51,6 +52,14 @@ def bench_policies(argv: list[str]) -> None:
     slow += [name] if cpu > limit and method not in PLANNERS else []
   if slow and args.check:
     raise UserError(f'bench policies: too slow: {", ".join(slow)}.')
+
+
+def chosen(words: list[str]) -> dict:
+  """The untrained ones whose names hold all of these words."""
+  found = {k: v for k, v in UNTRAINED.items() if all(x in k for x in words)}
+  if not found:
+    raise UserError(f'--untrained: none of {"; ".join(UNTRAINED)} has {" and ".join(words)}.')
+  return found
 
 
 def trained(name: str) -> tuple:
