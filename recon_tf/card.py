@@ -58,7 +58,10 @@ def shape_text(shape: list[int]) -> str:
 def meaning(key: str, spaces: dict) -> str:
   source = spaces['sources'].get(key)
   if source:
-    return f'image; the environment draws {source[0]}x{source[1]}, averaged down to this size'
+    return f'image; the environment gives {source[0]}x{source[1]}, averaged to this size'
+  if key in spaces.get('discrete', {}):
+    low = spaces['discrete'][key]
+    return f'one-hot of {low} to {low + spaces["observations"][key][0] - 1}'
   return 'image' if len(spaces['observations'][key]) == 3 else 'as the environment gives it'
 
 

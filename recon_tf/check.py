@@ -1,21 +1,39 @@
 """Before any training: what will be learned from what, and about how long it takes."""
 
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
 
+from recon_tf.card import numbers
 from recon_tf.common.config import Config
 from recon_tf.common.episodes import Episode
 from recon_tf.common.schedule import work_left
 from recon_tf.common.spaces import Spaces, is_observation, space_of
 from recon_tf.demos.match import match_demos, needed
+from recon_tf.envs.process import THREADS
 
 # Fitted to updates of cpu size on one thread, by CPU time (docs/training.md).
-SHARE = 0.62  # of a matrix product's speed
+SHARE = 0.88  # of NumPy's matrix product on one thread
 OVERHEAD = {'imitation': 0.02, 'bc': 0.01, 'frozen': 0.01}  # seconds of a joint update besides
 CLONE_OVERHEAD = 0.002
 COMPILE = 45  # seconds, once; from the cache it takes a few
 ACTING = 0.001  # seconds of the policy per decision
+MANY = 0.5  # of an episode in windows, so that the main policy hardly acts
+FULL = 500  # decisions of the paper's episodes
+# In a process with one thread: several wait for each other on a busy machine, and waiting counts.
+PRODUCT = """
+import time
+import numpy as np
+matrix, seconds = np.ones(({size}, {size}), np.float32), []
+for _ in range({times}):
+  start = time.process_time()
+  matrix @ matrix
+  seconds.append(time.process_time() - start)
+print(min(seconds))
+"""
 
 
 def check_training(
@@ -60,8 +78,8 @@ def action_text(spaces: Spaces, episodes: list[Episode]) -> str:
   used = f'demonstrations use {actions.min():.2f} to {actions.max():.2f}'
   if not spaces.bounds_known:
     return f'{len(spaces.low)} numbers in [-1, 1], units not recorded; {used}'
-  low, high = min(spaces.low), max(spaces.high)
-  return f'{len(spaces.low)} numbers, -1 to 1 is {low:g} to {high:g}; {used}'
+  low, high = numbers(spaces.low), numbers(spaces.high)
+  return f'{len(spaces.low)} numbers, -1 to 1 is {low} to {high}; {used}'
 
 
 def window_text(config: Config, env) -> str:
@@ -71,7 +89,10 @@ def window_text(config: Config, env) -> str:
   collector = Collector(1, env.length, config.windows, config.seed, env.full)
   acts = [bool(collector(np.array([t == 0]))[0]) for t in range(env.length)]
   who = {'explorer': 'the explorer', 'random': 'random actions'}[config.windows.collector]
-  return f'{sum(acts)} of {env.length} decisions of an episode for {who}'
+  text = f'{sum(acts)} of {env.length} decisions of an episode for {who}'
+  if sum(acts) > MANY * env.length:
+    text += f'; --windows.full {FULL} shrinks them to the share that they have in the paper'
+  return text
 
 
 def work_text(config: Config) -> str:
@@ -96,7 +117,8 @@ def time_text(config: Config, spaces: Spaces, length: float, decision: float | N
     minutes['environment'] = work['steps'] * (decision + ACTING) / 60
     minutes['evaluations'] = work['episodes'] * length * (decision + ACTING) / 60
   parts = ', '.join(f'{k} {v:.1f}' for k, v in minutes.items())
-  return f'roughly {max(1, round(sum(minutes.values())))} minutes on one free core ({parts})'
+  total = max(1, round(sum(minutes.values())))
+  return f'roughly {total} minute{"s" if total > 1 else ""} on one free core ({parts})'
 
 
 def decision_seconds(env, limit: float = 2.0) -> float:
@@ -141,9 +163,7 @@ def has_gpu() -> bool:
 
 def product_speed(size: int = 512, times: int = 10) -> float:
   """Floating-point operations per second of one core, by CPU time, whatever else runs here."""
-  matrix, seconds = np.ones((size, size), np.float32), []
-  for _ in range(times):
-    start = time.process_time()
-    matrix @ matrix
-    seconds.append(time.process_time() - start)
-  return 2 * size**3 / min(seconds)
+  command = [sys.executable, '-c', PRODUCT.format(size=size, times=times)]
+  env = {**os.environ, **dict.fromkeys(THREADS, '1')}
+  done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+  return 2 * size**3 / float(done.stdout)

@@ -7,7 +7,7 @@ import numpy as np
 
 from recon_tf.common.checkpoint import Checkpoint
 from recon_tf.common.config import Config, load_config
-from recon_tf.common.episodes import load_meta
+from recon_tf.common.episodes import list_files, load_meta
 from recon_tf.common.errors import UserError
 from recon_tf.common.folders import read_json
 from recon_tf.common.spaces import Spaces, from_dict, run_spaces
@@ -68,20 +68,32 @@ def load_policy(path: str | pathlib.Path) -> Policy:
 
 def load_run(folder: pathlib.Path) -> Policy:
   """The newest checkpoint of a run."""
-  from recon_tf.acting import act_function
+  agent, spaces, info = open_agent(folder)
+  return policy_of(agent, spaces, info)
 
-  acting, spaces, info = open_acting(folder)
-  make = lambda batch: act_function(acting, spaces.middle, spaces.half, batch)
-  function = make(None if acting.any_batch else 1)
+
+def policy_of(agent, spaces: Spaces, info: dict) -> Policy:
+  """The policy of an agent of any kind, with the weights that it has."""
+  from recon_tf.acting import act_function, acting_of
+
+  acting = acting_of(agent, spaces.observations)
+  batch = None if acting.any_batch else 1
+  function = act_function(acting, spaces.middle, spaces.half, batch)
   memory = {k: (v.shape, v.dtype.as_numpy_dtype) for k, v in acting.memory.items()}
   act = caller(function, acting.any_batch)
   return Policy(info, spaces, [*acting.inputs], memory, act)
 
 
 def open_acting(folder: pathlib.Path) -> tuple:
-  """The acting part of a run's agent with the weights of its newest checkpoint."""
+  """The acting part of a run's agent."""
   from recon_tf.acting import acting_of
 
+  agent, spaces, info = open_agent(folder)
+  return acting_of(agent, spaces.observations), spaces, info
+
+
+def open_agent(folder: pathlib.Path) -> tuple:
+  """A run's agent with the weights of its newest checkpoint, its spaces and what it is."""
   config, spaces = run_config(folder), run_spaces(folder)
   found = Checkpoint(folder / 'checkpoints').load()
   if found is None:
@@ -92,7 +104,7 @@ def open_acting(folder: pathlib.Path) -> tuple:
     agent.restore_weights(arrays)
   except UserError as error:
     raise UserError(f"'{folder}': {error}") from error
-  return acting_of(agent, spaces.observations), spaces, run_info(folder, config, meta)
+  return agent, spaces, run_info(folder, config, meta)
 
 
 def make_agent(config: Config, spaces: Spaces):
@@ -124,9 +136,16 @@ def run_info(folder: pathlib.Path, config: Config, meta: dict) -> dict:
     'step': meta['step'],
     'score': run_score(folder),
     'env': config.env.to_dict(),
-    'demonstrations': config.demo_episodes,
+    'demonstrations': demonstrations(config),
     'expert': expert_name(config),
   }
+
+
+def demonstrations(config: Config) -> int:
+  """How many were learned from: fewer than asked for, if the user's folder has no more."""
+  folder = pathlib.Path(config.demos)
+  found = len(list_files(folder)) if config.demos and folder.is_dir() else 0
+  return min(found, config.demo_episodes) or config.demo_episodes
 
 
 def expert_name(config: Config) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recon_tf.common.episodes import Episode, save_episode
+from recon_tf.common.episodes import TOLERANCE, Episode, save_episode
 from recon_tf.common.errors import UserError
 from recon_tf.common.spaces import space_of
 from recon_tf.demos.make import attempt_seed, sole_writer
@@ -16,16 +16,22 @@ from recon_tf.demos.meta import add_episode, new_meta, resume_meta, write_meta
 
 
 def record(
-  env, policy: Callable, episodes: int, outdir: str | pathlib.Path, seed: int = 0
+  env,
+  policy: Callable,
+  episodes: int,
+  outdir: str | pathlib.Path,
+  seed: int = 0,
+  size: tuple[int, int] = (64, 64),
 ) -> pathlib.Path:
   """Runs policy(observation) -> action and keeps whole episodes; failed ones are left out.
 
   env is a Gymnasium environment, or one of recon_tf.envs; observations and actions are its own.
   What counts as failed is what the environment says in info['success'] or info['is_success'].
+  size: of the images of a Gymnasium environment, which should be that of training (env.size).
   """
   if episodes < 1:
     raise UserError(f'episodes is {episodes}; at least 1 is needed.')
-  env, folder = wrapped(env), pathlib.Path(outdir)
+  env, folder = wrapped(env, size), pathlib.Path(outdir)
   spaces = space_of(env)
   with sole_writer(folder):
     meta = resume_meta(folder, env.task, {})
@@ -46,14 +52,16 @@ def record(
   return folder
 
 
-def wrapped(env):
-  """Our interface around a Gymnasium environment; images only where it renders arrays."""
+def wrapped(env, size: tuple[int, int] = (64, 64)):
+  """Our interface around a Gymnasium environment, with the images that it renders or observes."""
   if hasattr(env, 'obs_space'):
     return env
-  from recon_tf.envs.gym import Gym
+  from recon_tf.envs.gym import Gym, has_images
 
-  name = env.spec.id if getattr(env, 'spec', None) else type(env.unwrapped).__name__
-  return Gym(f'gym_{name}', env=env, render=env.render_mode == 'rgb_array')
+  name = env.spec.id if getattr(env, 'spec', None) else type(env).__name__
+  drawn = getattr(env, 'render_mode', None) == 'rgb_array'
+  space = getattr(env, 'observation_space', None)
+  return Gym(f'gym_{name}', env=env, size=size, render=drawn or has_images(space))
 
 
 def rollout(env, policy: Callable, spaces, seed: int) -> Episode:
@@ -61,10 +69,22 @@ def rollout(env, policy: Callable, spaces, seed: int) -> Episode:
   obs = env.reset(seed=seed)
   rows = [{**obs, 'action': np.zeros(len(spaces.low), np.float32)}]
   while not obs['is_last']:
-    action = np.clip(spaces.scaled(policy(getattr(env, 'given', obs))), -1, 1)
+    action = spaces.scaled(policy(getattr(env, 'given', obs)))
+    check_bounds(env, action)
+    action = np.clip(action, -1, 1)
     obs = env.step({'action': action})
     rows.append({**obs, 'action': action})
   return {k: np.stack([row[k] for row in rows]) for k in rows[0]}
+
+
+def check_bounds(env, action: np.ndarray) -> None:
+  """Beyond its bounds an environment clips, and so do we; where it has none, that is not meant."""
+  free = np.abs(action[getattr(env, 'unbounded', np.zeros(len(action), bool))])
+  if (free > 1 + TOLERANCE).any():
+    raise UserError(
+      f'{env.task}: the policy gives {free.max():g} where action_space has no bounds, and actions '
+      'there are learned from -1 to 1; give it finite bounds.'
+    )
 
 
 def find_function(name: str) -> Callable:

@@ -69,3 +69,10 @@ def test_requirements_are_read_from_pyproject(capsys, monkeypatch):
   printed = capsys.readouterr().out
   assert 'tensorflow==' in printed
   assert 'tensorflow[and-cuda]==' in printed
+
+
+def test_version_is_the_same_everywhere():
+  project = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
+  cited = re.search(r'^version: (\S+)$', (ROOT / 'CITATION.cff').read_text(), re.MULTILINE)[1]
+  newest = re.search(r'^## (\S+)$', (ROOT / 'CHANGELOG.md').read_text(), re.MULTILINE)[1]
+  assert project['version'] == cited == newest == __version__

@@ -46,6 +46,7 @@ def test_page_runs_as_it_stands(tmp_path):
   text = '\n'.join(outputs)
   assert 'sees            vector [4]' in text
   assert '2 numbers, -1 to 1 is -2 to 2' in text
+  assert text.count('12 of 40 decisions of an episode for the explorer\n') == 2  # 30 %
   assert text.count('What recon will learn from') == 2  # check, and train once more
   assert 'learned offline' in text
   assert 'distance at the end' in text

@@ -87,3 +87,44 @@ def test_functions_by_name(tmp_path, monkeypatch):
   for name in ('shown_here', 'shown_here:other', 'nowhere:act', ':act'):
     with pytest.raises(UserError, match='--record'):
       recording.find_function(name)
+
+
+class Camera(Slider):
+  """Sees itself, and cannot render; the second component has no bounds, the third no range."""
+
+  observation_space = gymnasium.spaces.Dict(
+    where=gymnasium.spaces.Box(-9, 9, (1,)), eye=gymnasium.spaces.Box(0, 255, (50, 70, 3), np.uint8)
+  )
+  action_space = gymnasium.spaces.Box(
+    np.array([0, -np.inf, 2], np.float32), np.array([10, np.inf, 2], np.float32)
+  )
+
+  def reset(self, **kwargs):
+    obs, info = super().reset(**kwargs)
+    return {**obs, 'eye': np.full((50, 70, 3), 9, np.uint8)}, info
+
+  def step(self, action):
+    assert action[2] == 2
+    obs, *rest = super().step(action)
+    return {**obs, 'eye': np.full((50, 70, 3), 9, np.uint8)}, *rest
+
+
+def test_observed_images_are_kept_without_render(tmp_path):
+  policy = lambda obs: [*expert(obs), 0.5, 2.0]
+  recording.record(Camera(), policy, 1, tmp_path / 'h', size=(32, 32))
+  (episode,) = load_folder(tmp_path / 'h', None)
+  assert episode['image'].shape == (6, 32, 32, 3)
+  np.testing.assert_allclose(episode['action'][1:, 1:], [[0.5, 0.0]] * 5)
+
+
+def test_actions_without_bounds_are_not_cut_off_in_silence(tmp_path):
+  with pytest.raises(UserError, match=r'gives 3 where action_space has no bounds'):
+    recording.record(Camera(), lambda obs: [*expert(obs), -3.0, 2.0], 1, tmp_path / 'i')
+
+
+def test_what_is_no_environment(tmp_path):
+  kind = gymnasium.vector.SyncVectorEnv([Slider, Slider])
+  with pytest.raises(UserError, match='is a vector environment'):
+    recording.record(kind, expert, 1, tmp_path / 'j')
+  with pytest.raises(UserError, match='is no Gymnasium environment but str'):
+    recording.record('Slider-v0', expert, 1, tmp_path / 'j')

@@ -75,6 +75,10 @@ def test_wheel_elsewhere_from_demonstrations_to_an_export(tmp_path):
   text = run(recon, 'train', '--configs', 'debug', 'state', '--task', TASK, '--demos', 'shown',
              '--steps', 80, '--eval_every', 80)  # fmt: skip
   assert 'What recon will learn from' in text
+  run(recon, 'report', 'runs')
+  page = (home / 'runs' / 'report' / 'index.html').read_text()
+  assert 'recon-tf train --configs' in page  # a wheel has no scripts
+  assert 'scripts/' not in page
   loaded = run(scripts / 'python', '-c', LOAD)
   run(recon, 'export', 'runs/gym_my_robot-Robot-v0/recon/0', 'exported')
   acted = run(plain / 'python', '-c', ACT)

@@ -5,6 +5,7 @@ import shlex
 
 from recon_tf.analysis.runs import Group, Run
 from recon_tf.common.config import Config, load_config, presets
+from recon_tf.common.versions import door
 from recon_tf.envs import SUITES
 
 # Where a run lies, not what it does.
@@ -12,14 +13,16 @@ PLACES = ('logdir', 'tasks', 'task', 'seed', 'demos')
 
 
 def train_command(run: Run, logdir: str = 'runs') -> str:
-  """`python scripts/train.py ...` that gives this run's config."""
+  """What gives this run's config."""
   config = run.config
   names = explain(config)
-  words = ['python', 'scripts/train.py', '--configs', *names, '--task', config.task]
+  words = [*door('train'), '--configs', *names, '--task', config.task]
   words += ['--seed', str(config.seed)]
   words += ['--logdir', logdir] if logdir != load_config().logdir else []
   if config.demos:
-    words += ['--demos', (pathlib.Path('demos') / pathlib.Path(config.demos).name).as_posix()]
+    demos = pathlib.Path(config.demos)  # where else than here it lies is nobody else's business
+    demos = demos if not demos.is_absolute() else pathlib.Path('demos') / demos.name
+    words += ['--demos', demos.as_posix()]
   for key, value in difference(config, names).items():
     words += [f'--{key}', *as_words(value)]
   return ' '.join(shlex.quote(x) for x in words)
@@ -36,7 +39,7 @@ def usual_command(task: str, method: str) -> str:
   """What trains a method on a task, in the paper's size."""
   suite = task.partition('_')[0]
   names = f'{suite} {method}' if suite in SUITES and suite != 'gym' else method
-  return f'python scripts/train.py --configs {names} --task {task}'
+  return ' '.join([*door('train'), '--configs', names, '--task', task])
 
 
 def explain(config: Config) -> list[str]:

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from recon_tf.common.config import Config, load_config, load_saved
+from recon_tf.common.episodes import load_meta
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import check_fields, read_lines, try_json
-from recon_tf.common.versions import read_starts
+from recon_tf.common.versions import door, read_starts
 
 ARCHIVE = '.json.gz'
 EVALUATION = {'step': int, 'returns': [float]}
@@ -295,7 +296,7 @@ def minutes_trace(run: Run) -> tuple[np.ndarray, np.ndarray]:
 def command_line(part: str, run: str = 'RUN') -> str:
   """The command that measures a part, as a user types it."""
   script, *flags = COMMANDS[part]
-  return ' '.join(['python', f'scripts/{script}.py', run, *flags])
+  return ' '.join([*door(script), run, *flags])
 
 
 def with_data(groups: list[Group], part: str) -> list[tuple[Group, list[dict]]]:
@@ -311,6 +312,30 @@ def expert_score(groups: list[Group]) -> float | None:
     if found and found['kicks'] == run.config.eval_kicks:
       return found['score']
   return None
+
+
+def expert_line(groups: list[Group]) -> float | None:
+  """Where figures draw the expert: as it was measured, or as an own task was shown."""
+  measured = expert_score(groups)
+  if measured is not None:
+    return measured
+  shown = [shown_score(run) for group in groups for run in group.runs]
+  return next((x for x in shown if x is not None), None)
+
+
+def shown_score(run: Run) -> float | None:
+  """Of who showed an own task, which has no expert to evaluate: failed attempts count."""
+  if run.kept or run.config.eval_kicks or not run.config.demos:
+    return None
+  try:
+    meta = load_meta(run.config.demos)
+  except UserError:
+    return None
+  if not meta or meta.get('expert') != 'recorded' or not meta['returns']:
+    return None
+  if run_score(run) == 'success':
+    return sum(meta['successes']) / (len(meta['successes']) + meta['rejected'])
+  return float(np.mean(meta['returns']))
 
 
 def anchors_differ(found: list[tuple[Group, list[dict]]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Speed and sizes: bench.py envs|train|params|policies|gpu-plan|baselines"""
+"""Speed and sizes: recon-tf bench envs|train|params|policies|gpu-plan|baselines"""
 
 import argparse
 import contextlib

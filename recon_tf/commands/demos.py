@@ -1,5 +1,7 @@
 """Makes, imports, checks and previews demonstrations."""
 
+import traceback
+
 from recon_tf import common, demos, envs, recording
 from recon_tf.common.errors import UserError
 
@@ -64,6 +66,12 @@ def record_demos(config, own) -> None:
   try:
     episodes = own.episodes or config.demo_episodes
     recording.record(env, policy, episodes, own.outdir, config.seed)
+  except (UserError, KeyboardInterrupt):
+    raise
+  except Exception as error:  # of the user's own code, whose line the traceback names
+    traceback.print_exc()
+    reason = f'{type(error).__name__}: {error}'
+    raise UserError(f'--record: {own.record} or {config.task} raised {reason}.') from error
   finally:
     env.close()
 

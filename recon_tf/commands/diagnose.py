@@ -27,12 +27,11 @@ def main() -> None:
   cache.use_compilation_cache()
   parser = Parser(description=__doc__)
   add_runs(parser)
-  parser.add_argument(
-    '--what', nargs='+', choices=(*PARTS, *EXTRA), help='parts; the first three by default'
-  )
-  parser.add_argument(
-    '--stage', nargs='+', choices=(*STAGES, 'all'), help='stages of a run that does not learn'
-  )
+  parts, stages = (*PARTS, *EXTRA), (*STAGES, 'all')
+  what = f'of {", ".join(parts)}; the first three by default'
+  parser.add_argument('--what', nargs='+', choices=parts, metavar='PART', help=what)
+  what = f'of a run that does not learn: {", ".join(stages)}'
+  parser.add_argument('--stage', nargs='+', choices=stages, metavar='STAGE', help=what)
   parser.add_argument(
     '--tube',
     type=ranged(float, '[0, inf)'),

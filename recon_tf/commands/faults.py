@@ -17,7 +17,8 @@ def main() -> None:
   count = ranged(int, '[0, inf)')
   parser.add_argument('--kills', type=count, default=100, help='kill points, spread over a run')
   parser.add_argument('--each', action='store_true', help='instead: one kill point of every kind')
-  parser.add_argument('--only', nargs='+', choices=SECTIONS, help='some sections')
+  what = f'some sections of {", ".join(SECTIONS)}'
+  parser.add_argument('--only', nargs='+', choices=SECTIONS, metavar='SECTION', help=what)
   parser.add_argument('--long', type=count, default=0, help='also watch a run of so many steps')
   parser.add_argument('--folder', default='', help='where to work; a temporary folder if not given')
   args = parser.parse_args()

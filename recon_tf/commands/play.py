@@ -13,7 +13,7 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   what = 'a policy of the gallery (recon-tf gallery lists them), an exported policy or a run'
   parser.add_argument('policy', metavar='POLICY', help=what)
-  parser.add_argument('--episodes', type=int, default=3, help='how many; all go into one video')
+  parser.add_argument('--episodes', type=int, default=3, help='how many (3); all go into one video')
   parser.add_argument('--seed', type=int, default=0, help='other numbers give other episodes')
   parser.add_argument('--out', default='', help='.mp4 or .gif to write; TASK-METHOD.mp4 if empty')
   args = parser.parse_args()

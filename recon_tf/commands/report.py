@@ -22,4 +22,6 @@ def main() -> None:
     path = write_report(runs, folder, f'recon_tf: {logdir.resolve().name.removesuffix(ARCHIVE)}')
   except OSError as error:
     raise common.UserError(f"Cannot write to '{folder}': {error.strerror}; set --out.") from error
-  print(f'{len(runs)} runs: {path} ({path.stat().st_size / 1e6:.1f} MB)')
+  print(
+    f'{len(runs)} run{"s" if len(runs) > 1 else ""}: {path} ({path.stat().st_size / 1e6:.1f} MB)'
+  )

@@ -47,9 +47,14 @@ def load_episode(path: str | pathlib.Path, size: tuple[int, int] | None = (64, 6
       f"The file '{path}' is damaged or not an .npz of plain arrays ({error}); remove it."
     ) from error
   episode = complete_episode(arrays, f"file '{path}'")
-  if size is not None and 'image' in episode:
-    episode['image'] = resize_images(episode['image'], tuple(size), path.parent)
+  for key in [k for k, v in episode.items() if size is not None and is_film(k, v)]:
+    episode[key] = resize_images(episode[key], tuple(size), path.parent)
   return episode
+
+
+def is_film(key: str, value: np.ndarray) -> bool:
+  """Whether a key of an episode holds images that were observed."""
+  return _is_observation(key) and value.dtype == np.uint8 and value.ndim == 4
 
 
 def load_folder(

@@ -1,13 +1,14 @@
 """The --help text: presets and keys with the comments that stand after them in configs.yaml."""
 
 import pathlib
+import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
 
 from .config import Config, documented, presets, show
 
-WIDTH = 100
+WIDEST = 100
 
 
 def help_text(config: Config, about: str, own: Mapping, meanings: Mapping[str, str]) -> str:
@@ -15,7 +16,7 @@ def help_text(config: Config, about: str, own: Mapping, meanings: Mapping[str, s
   comments, headings, limits = documented()
   name = sys.argv[0] if len(sys.argv[0]) < 40 else pathlib.Path(sys.argv[0]).name
   lines = [f'usage: {name} [--configs PRESET ...] [--KEY VALUE ...]']
-  lines += ['', *textwrap.wrap(about, WIDTH)] if about else []
+  lines += ['', *textwrap.wrap(about, width())] if about else []
   if own:
     lines += ['', 'Flags of this script:']
     for key, value in own.items():
@@ -40,6 +41,11 @@ def help_text(config: Config, about: str, own: Mapping, meanings: Mapping[str, s
   return '\n'.join(line.rstrip() for line in lines)
 
 
+def width() -> int:
+  """Of the terminal, COLUMNS or 80 columns; longer lines than the widest are hard to read."""
+  return max(60, min(shutil.get_terminal_size().columns, WIDEST))
+
+
 def _first_of(key: str, config: Config) -> str:
   """The group that begins with this key, since a heading may stand above a whole group."""
   top = key.split('.')[0]
@@ -61,5 +67,5 @@ def _row(flag: str, default: str, meaning: str) -> list[str]:
 def _wrap(head: str, text: str) -> list[str]:
   indent = ' ' * min(len(head), 50)
   return textwrap.wrap(
-    text, WIDTH, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False
+    text, width(), initial_indent=head, subsequent_indent=indent, break_on_hyphens=False
   ) or [head]

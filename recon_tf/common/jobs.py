@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-from recon_tf.common.versions import ROOT
+from recon_tf.common.versions import ROOT, door
 
 SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
@@ -33,7 +33,7 @@ class Job:
   @property
   def command(self) -> str:
     """As a user types it."""
-    return shlex.join(['python', f'scripts/{self.script}.py', *self.flags])
+    return shlex.join([*door(self.script), *self.flags])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,10 +9,12 @@ import numpy as np
 from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import read_json, write_json
-from recon_tf.common.pixels import fit_image
+from recon_tf.common.pixels import fit_image, is_image
 
 FILE = 'spaces.json'
 IGNORED = ('reward', 'is_first', 'is_last', 'is_terminal', 'action')
+# Vectors that an environment calls so are called obs_* in training.
+RESERVED = ('image', *IGNORED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Spaces:
   sources: dict[str, tuple[int, ...]]  # shapes of images before they were resized
   bounds_known: bool = True
   repeat: int = 1  # simulator steps for which an action is held
+  discrete: dict[str, int] = dataclasses.field(default_factory=dict)  # smallest value, one-hot here
 
   def to_dict(self) -> dict:
     return dataclasses.asdict(self)
@@ -48,14 +51,14 @@ class Spaces:
     action = np.asarray(action, np.float64).reshape(-1)
     if action.size != len(self.low):
       raise UserError(f'an action has {action.size} numbers, but the task takes {len(self.low)}.')
-    return ((action - self.middle) / self.half).astype(np.float32)
+    # A component with one possible value cannot be divided by its range.
+    half = np.where(self.half == 0, 1, self.half)
+    return ((action - self.middle) / half).astype(np.float32)
 
   def inputs(self, obs, keys: list[str]) -> tuple[dict[str, np.ndarray], bool]:
     """Arrays [batch, ...] of these names, and whether a batch was given."""
-    named = flatten(obs)
+    named = as_trained(flatten(obs), keys)
     missing = [k for k in keys if k not in named]
-    if missing and len(keys) == len(named) == 1:  # an only observation needs no name
-      named, missing = {keys[0]: next(iter(named.values()))}, []
     if missing:
       raise UserError(f'the observation lacks {missing}; the policy takes {keys}, not {[*named]}.')
     parts = {k: self._fit(k, np.asarray(named[k])) for k in keys}
@@ -73,6 +76,8 @@ class Spaces:
         raise self._wrong(key, value, 'uint8 [height, width, channels]')
       images = value if batch else value[None]
       return np.stack([fit_image(x, shape[:2]) for x in images]), batch
+    if key in self.discrete and value.dtype.kind in 'iu' and value.ndim < 2:
+      value = self._one_hot(key, value)
     size, single = int(np.prod(shape)), value.ndim <= 1
     rows = 1 if single else len(value)
     if value.dtype.kind not in 'biuf' or not value.size or value.size != rows * size:
@@ -81,6 +86,14 @@ class Spaces:
     if not np.isfinite(value).all():  # it would stay in what the policy remembers
       raise UserError(f"the observation '{key}' holds NaN or infinite numbers.")
     return value, not single
+
+  def _one_hot(self, key: str, value: np.ndarray) -> np.ndarray:
+    """Of a Discrete observation as the environment gives it, or of a batch of them."""
+    index, count = value.astype(np.int64) - self.discrete[key], self.observations[key][0]
+    if ((index < 0) | (index >= count)).any():
+      low = self.discrete[key]
+      raise UserError(f"the observation '{key}' is {value}, not from {low} to {low + count - 1}.")
+    return np.eye(count, dtype=np.float32)[index]
 
   def _wrong(self, key: str, value: np.ndarray, wanted: str) -> UserError:
     given = f'{value.dtype} {list(value.shape)}'
@@ -99,6 +112,19 @@ def flatten(obs, name: str = '') -> dict[str, np.ndarray]:
   return parts
 
 
+def as_trained(named: dict[str, np.ndarray], keys: list[str]) -> dict[str, np.ndarray]:
+  """With the names that training gave to what the environment calls otherwise."""
+  missing = [k for k in keys if k not in named]
+  if missing and len(keys) == len(named) == 1:  # an only observation needs no name
+    return {keys[0]: next(iter(named.values()))}
+  plain = lambda k: k.removeprefix('obs_')
+  renamed = {k: named[plain(k)] for k in missing if plain(k) in RESERVED and plain(k) in named}
+  images = [v for v in named.values() if is_image(v) or (v.ndim == 4 and is_image(v[0]))]
+  if 'image' in missing and len(images) == 1:  # an only image neither
+    renamed['image'] = images[0]
+  return {**named, **renamed}
+
+
 def space_of(env) -> Spaces:
   """From an environment or its worker, or what stands in for one."""
   if hasattr(env, 'spaces'):
@@ -108,7 +134,8 @@ def space_of(env) -> Spaces:
   shapes = {k: tuple(v.shape) for k, v in env.obs_space.items() if is_observation(k)}
   tuples = {k: tuple(np.ravel(own[k]).tolist()) for k in ('low', 'high', 'shape')}
   sources = {k: tuple(v) for k, v in own['sources'].items()}
-  return Spaces(shapes, dtype=own['dtype'], sources=sources, repeat=own['repeat'], **tuples)
+  same = {k: own[k] for k in ('dtype', 'repeat', 'discrete') if k in own}
+  return Spaces(shapes, sources=sources, **same, **tuples)
 
 
 def space_of_episode(episode: Episode) -> Spaces:

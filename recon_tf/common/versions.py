@@ -17,6 +17,13 @@ STARTS = {'starts': [dict]}
 ROOT = pathlib.Path(__file__).parents[2]
 
 
+def door(command: str) -> list[str]:
+  """How a user calls a command: by its script in a checkout, which a wheel does not have."""
+  if (ROOT / 'scripts' / f'{command}.py').exists():
+    return ['python', f'scripts/{command}.py']
+  return ['recon-tf', command]
+
+
 def run_meta() -> dict:
   """Commit, package versions, machine and time of this start."""
   now = datetime.datetime.now(datetime.UTC)

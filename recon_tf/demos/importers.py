@@ -1,5 +1,6 @@
 """Foreign demonstrations in our folder format: DreamerV2/CMIL .npz, Minari, robomimic HDF5."""
 
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -11,11 +12,13 @@ from recon_tf.common.episodes import (
   Episode,
   complete_episode,
   episode_files,
+  is_film,
   load_episode,
   resize_images,
   save_episode,
 )
 from recon_tf.common.errors import UserError, nearest
+from recon_tf.common.spaces import space_of_episode
 from recon_tf.demos.match import rename
 from recon_tf.demos.meta import add_episode, new_meta, write_meta
 
@@ -62,7 +65,7 @@ def import_minari(
     raise UserError(f"The Minari dataset '{dataset_id}' cannot be read ({error}).") from error
   bounds = rescale or _bounds(dataset.action_space)
   episodes = _minari_episodes(dataset, dataset_id, image_key, bounds, limit)
-  return _store(episodes, outdir, task, dataset_id, size, names)
+  return _store(episodes, outdir, task, dataset_id, size, names, bounds)
 
 
 def import_hdf5(
@@ -87,7 +90,7 @@ def import_hdf5(
   with file:
     demos = _demo_groups(file, path)[:limit]
     episodes = (_read_demo(x, path, image_key, rescale) for x in demos)
-    return _store(episodes, outdir, task, path, size, names)
+    return _store(episodes, outdir, task, path, size, names, rescale)
 
 
 def _minari_episodes(dataset, name, image_key, bounds, limit) -> Iterator[tuple[str, Episode]]:
@@ -139,9 +142,9 @@ def _convert(obs, actions, rewards, ends, source: str, bounds: Range | None) -> 
   actions = np.asarray(actions)
   if actions.ndim != 2:
     raise UserError(f'The {source} has actions of shape {actions.shape}; [steps, size] is needed.')
-  if bounds is not None:
+  if bounds is not None and not (np.all(bounds[0] == -1) and np.all(bounds[1] == 1)):
     low, high = (np.asarray(x, np.float64) for x in bounds)
-    actions = 2 * (actions - low) / (high - low) - 1
+    actions = (actions - (high + low) / 2) / np.where(high == low, 1, (high - low) / 2)
   shift = lambda x: np.concatenate([np.zeros_like(x[:1]), x])
   arrays = {'action': shift(actions.astype(np.float64)), **obs}
   arrays['reward'] = shift(np.asarray(rewards, np.float32).reshape(-1))
@@ -188,12 +191,15 @@ def _choose_image(obs: dict, image_key: str, source: str, following=None) -> dic
 
 
 def _bounds(space) -> tuple | None:
-  low, high = getattr(space, 'low', None), getattr(space, 'high', None)
-  if low is None or not (np.isfinite(low).all() and np.isfinite(high).all()):
+  """What -1 and 1 are in the environment's own units; components without bounds stay as they are.
+
+  Narrow bounds count too: the environment's actions are scaled by them, so these have to be.
+  """
+  low, high = (np.ravel(getattr(space, x, None)) for x in ('low', 'high'))
+  if low.dtype.kind not in 'iuf':
     return None
-  if (low >= -1).all() and (high <= 1).all():
-    return None  # inside our bounds: keep the values that were recorded
-  return low, high
+  bounded = np.isfinite(low) & np.isfinite(high)
+  return np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
 
 
 def _store(
@@ -203,6 +209,7 @@ def _store(
   origin: str,
   size: Size,
   names: Sequence[str],
+  bounds: Range | None = None,
 ) -> dict:
   """Writes all episodes or none: into a folder beside, which is then moved into place."""
   outdir = pathlib.Path(outdir)
@@ -213,14 +220,16 @@ def _store(
       raise UserError(f"'{outdir}' is not an empty folder; choose another --outdir for the import.")
     for number, (source, episode) in enumerate(episodes):
       episode = rename(episode, names)
-      if 'image' in episode:
-        episode['image'] = resize_images(episode['image'], size, pathlib.Path(origin))
+      for key in [k for k, v in episode.items() if is_film(k, v)]:
+        episode[key] = resize_images(episode[key], size, pathlib.Path(origin))
       shapes = shapes or _shapes(episode)
       _check_shapes(_shapes(episode), shapes, source)
       save_episode(beside, episode, compress=True, number=number)
       meta = add_episode(meta, episode)
     if not meta['returns']:
       raise UserError(f"'{origin}' holds no episodes.")
+    if bounds is not None:
+      meta['spaces'] = _own_units(episode, bounds)
     write_meta(beside, meta)
     if outdir.exists():
       outdir.rmdir()
@@ -232,6 +241,13 @@ def _store(
   finally:
     shutil.rmtree(beside, ignore_errors=True)
   return meta
+
+
+def _own_units(episode: Episode, bounds: Range) -> dict:
+  """For training without the environment: its actions are then known in its own units."""
+  spread = lambda x: tuple(np.broadcast_to(x, episode['action'].shape[1:]).astype(float).tolist())
+  known = {'low': spread(bounds[0]), 'high': spread(bounds[1]), 'bounds_known': True}
+  return dataclasses.replace(space_of_episode(episode), **known).to_dict()
 
 
 def _shapes(episode: Episode) -> dict[str, tuple]:

@@ -40,4 +40,5 @@ def test_no_path_of_the_machine_is_in_it(tmp_path):
   command = train_command(run, 'runs/state')
   assert str(tmp_path) not in command
   assert '--demos demos/mine' in command
+  assert '--demos shown/mine' in train_command(make_run(tmp_path / 'b', demos='shown/mine'))
   assert '--logdir runs/state' in command

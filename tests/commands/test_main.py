@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def recon(*args, cwd=None):
-  env = {'PYTHONPATH': str(ROOT), 'PATH': '/usr/bin:/bin', 'MUJOCO_GL': 'egl'}
+  env = {'PYTHONPATH': str(ROOT), 'PATH': '/usr/bin:/bin', 'MUJOCO_GL': 'egl', 'COLUMNS': '80'}
   command = [sys.executable, '-X', 'importtime', '-m', 'recon_tf', *map(str, args)]
   return subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=cwd)
 
@@ -28,6 +28,7 @@ def test_help_imports_nothing_heavy(tmp_path, flags):
   result = recon(*flags, cwd=tmp_path)
   assert result.returncode == 0
   assert not {'tensorflow', 'mujoco', 'gymnasium', 'matplotlib'} & imported(result)
+  assert max(map(len, result.stdout.splitlines())) <= 80
   if '--version' in flags:
     assert result.stdout == f'recon_tf {__version__}\n'
   else:
@@ -39,6 +40,7 @@ def test_every_command_answers_help_without_tensorflow(tmp_path, name):
   result = recon(name, '--help', cwd=tmp_path)
   assert result.returncode == 0, result.stderr[-500:]
   assert result.stdout.startswith(f'usage: recon-tf {name} ')
+  assert [x for x in result.stdout.splitlines() if len(x) > 80] == []
   assert 'tensorflow' not in imported(result)
 
 

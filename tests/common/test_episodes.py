@@ -79,9 +79,10 @@ def test_other_image_size_is_resized_and_said_once(tmp_path, capsys):
   for number in range(2):
     episode = make_episode(size=84)
     episode['image'][:] = 7
+    episode['wrist'] = episode['image']
     episodes.save_episode(tmp_path, episode, number=number)
   loaded = episodes.load_folder(tmp_path)
-  assert loaded[1]['image'].shape == (11, 64, 64, 3)
+  assert loaded[1]['image'].shape == loaded[1]['wrist'].shape == (11, 64, 64, 3)
   assert (loaded[1]['image'] == 7).all()
   assert capsys.readouterr().out.count('84x84') == 1
 

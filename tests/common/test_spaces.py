@@ -1,5 +1,6 @@
 """Observations as environments give them, actions in their units, and the file that says so."""
 
+import dataclasses
 import json
 
 import gymnasium
@@ -92,11 +93,43 @@ class Arm(gymnasium.Env):
 gymnasium.register('SpacesArm-v0', entry_point=Arm)
 
 
+def test_names_of_the_environment_where_training_has_others():
+  """An only image is 'image', and names that episodes need for themselves begin with obs_."""
+  spaces = dataclasses.replace(SPACES, observations={'obs_reward': (1,), 'image': (8, 8, 3)})
+  image = np.full((50, 70, 3), 7, np.uint8)
+  keys = ['obs_reward', 'image']
+  for obs in ({'reward': [3.0], 'camera': image}, {'obs_reward': [3.0], 'image': image}):
+    arrays, batch = spaces.inputs(obs, keys)
+    assert not batch
+    assert arrays['obs_reward'].item() == 3
+    assert (arrays['image'] == 7).all()
+  arrays, batch = spaces.inputs({'reward': np.ones((2, 1)), 'eye': np.stack([image] * 2)}, keys)
+  assert batch
+  with pytest.raises(UserError, match=r"lacks \['image'\]"):
+    spaces.inputs({'reward': [3.0], 'left': image, 'right': image}, keys)
+
+
+def test_discrete_observations_become_one_hot():
+  spaces = dataclasses.replace(SPACES, observations={'gear': (3,)}, discrete={'gear': 1})
+  arrays, batch = spaces.inputs({'gear': 2}, ['gear'])
+  assert not batch
+  np.testing.assert_array_equal(arrays['gear'], [[0, 1, 0]])
+  arrays, batch = spaces.inputs({'gear': np.array([1, 3, 3])}, ['gear'])
+  assert batch
+  np.testing.assert_array_equal(arrays['gear'], [[1, 0, 0], [0, 0, 1], [0, 0, 1]])
+  arrays, batch = spaces.inputs({'gear': np.array([0.0, 0.0, 1.0])}, ['gear'])  # one-hot already
+  assert not batch
+  np.testing.assert_array_equal(arrays['gear'], [[0, 0, 1]])
+  with pytest.raises(UserError, match="'gear' is 4, not from 1 to 3"):
+    spaces.inputs({'gear': 4}, ['gear'])
+
+
 def test_of_an_environment_and_through_a_file(tmp_path):
   env = envs.make('gym_SpacesArm-v0')
   spaces = space_of(env)
-  assert spaces.observations == {'joint': (2,), 'eye': (64, 64, 3), 'image': (64, 64, 3)}
-  assert spaces.sources == {'eye': (20, 30, 1), 'image': (40, 40, 3)}
+  # Its only camera is the image, not what render() draws, which a robot does not have.
+  assert spaces.observations == {'joint': (2,), 'image': (64, 64, 3)}
+  assert spaces.sources == {'image': (20, 30, 1)}
   assert (spaces.low, spaces.high, spaces.shape) == ((-3, 0), (3, 10), (1, 2))
   record_spaces(tmp_path, spaces)
   assert run_spaces(tmp_path) == spaces

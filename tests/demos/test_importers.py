@@ -6,7 +6,7 @@ import minari
 import numpy as np
 import pytest
 
-from recon_tf import demos
+from recon_tf import demos, offline
 from recon_tf.common import UserError
 from recon_tf.common.episodes import load_folder, load_meta
 
@@ -116,7 +116,7 @@ def minari_home(tmp_path, monkeypatch):
 def create_minari(name, spaces, episodes=2, low=-1.0, high=1.0):
   """A dataset of samples from the spaces, written by Minari itself."""
   spaces.seed(0)
-  action_space = gymnasium.spaces.Box(low, high, (2,), np.float32)
+  action_space = gymnasium.spaces.Box(np.float32(low), np.float32(high), (2,), np.float32)
   action_space.seed(0)
   buffers = []
   for i in range(episodes):
@@ -158,6 +158,25 @@ def test_minari_dataset_made_here(minari_home):
     np.testing.assert_allclose(episode['action'][1:], original.actions / 2, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(episode['reward'][1:], original.rewards, rtol=1e-6)
     assert episode['is_terminal'].tolist() == [False] * STEPS + [True]
+
+
+def test_minari_actions_are_scaled_as_the_environment_scales_them(minari_home):
+  """Narrow bounds too, and the folder says what -1 and 1 are, for training without it."""
+  bounds = {'low': np.array([0.0, -0.2]), 'high': np.array([5.0, 0.1])}
+  dataset = create_minari('crane/random-v0', VECTOR, **bounds)
+  demos.import_minari('crane/random-v0', str(minari_home / 'out'), 'gym_Crane-v0')
+  original = next(iter(dataset.iterate_episodes())).actions
+  expected = (original - [2.5, -0.05]) / [2.5, 0.15]
+  (episode, _), meta = load_folder(minari_home / 'out'), load_meta(minari_home / 'out')
+  np.testing.assert_allclose(episode['action'][1:], expected, atol=1e-5)
+  recorded = offline.Recorded('gym_Crane-v0', [episode], minari_home / 'out').spaces
+  assert recorded.bounds_known
+  np.testing.assert_allclose(recorded.low, [0, -0.2], rtol=1e-6)
+  assert meta['spaces']['shape'] == [2]
+  narrow = create_minari('crane/narrow-v0', VECTOR, low=-0.5, high=0.5)
+  demos.import_minari('crane/narrow-v0', str(minari_home / 'narrow'))
+  found = load_folder(minari_home / 'narrow')[0]['action'][1:]
+  np.testing.assert_allclose(found, 2 * next(iter(narrow.iterate_episodes())).actions, atol=1e-6)
 
 
 def test_minari_dict_observations_keep_their_keys_and_the_image(minari_home):

@@ -7,6 +7,7 @@ from gymnasium import spaces
 
 from recon_tf import envs
 from recon_tf.common import UserError, load_config
+from recon_tf.common.pixels import fit_image
 from recon_tf.envs import perturb
 
 
@@ -62,6 +63,7 @@ def test_dict_observation_keeps_its_names():
       'arm': spaces.Dict({'angle': spaces.Box(-1, 1, (2,)), 'mode': spaces.Discrete(3)}),
       'reward': spaces.Box(0, 1, (1,)),
       'wrist': spaces.Box(0, 255, (32, 32, 3), np.uint8),
+      'front': spaces.Box(0, 255, (50, 70, 3), np.uint8),
     }
   )
   obs = toy(space).reset(0)
@@ -69,7 +71,109 @@ def test_dict_observation_keeps_its_names():
   assert obs['arm_mode'].sum() == 1
   assert obs['obs_reward'].shape == (1,)
   assert obs['reward'] == 0
-  assert obs['wrist'].shape == obs['image'].shape == (64, 64, 3)
+  assert obs['wrist'].shape == obs['front'].shape == obs['image'].shape == (64, 64, 3)
+  assert (obs['image'][:, :31, 0] == 255).all()  # of several cameras none is chosen: render()'s
+
+
+CAMERA = spaces.Dict(
+  {'arm': spaces.Box(-9, 9, (2,)), 'camera': spaces.Box(0, 255, (50, 70, 3), np.uint8)}
+)
+
+
+def test_only_image_of_a_dict_is_the_image():
+  env = toy(CAMERA)
+  obs = env.reset(0)
+  assert 'camera' not in obs
+  np.testing.assert_array_equal(obs['image'], fit_image(env.given['camera'], (64, 64)))
+  assert env.own_units['sources'] == {'image': [50, 70, 3]}
+
+
+class Faulty(Toy):
+  """Goes wrong in one way at its third step, or has no pictures to give."""
+
+  def __init__(self, fault, observations, **kwargs):
+    super().__init__(observations, spaces.Box(-1, 1, (2,)), **kwargs)
+    self.fault = fault
+
+  def reset(self, **kwargs):
+    if self.fault == 'reset':
+      raise KeyError('calibration')
+    return super().reset(**kwargs)
+
+  def step(self, action):
+    obs, reward, *rest = super().step(action)
+    if self.count == 3:
+      changes = {
+        'nan': lambda x: x * np.nan, 'shape': lambda x: x[:2], 'word': lambda x: x.astype(str),
+        'key': lambda x: {'camera': x['camera']},
+      }  # fmt: skip
+      obs = changes.get(self.fault, lambda x: x)(obs)
+      reward = np.inf if self.fault == 'reward' else reward
+    return obs, reward, *rest
+
+  def render(self):
+    raise NotImplementedError
+
+
+class Blind(Toy):
+  """Knows nothing of rendering, not even the argument."""
+
+  def __init__(self, observations):
+    super().__init__(observations, spaces.Box(-1, 1, (2,)))
+
+  def render(self):
+    raise NotImplementedError
+
+
+def play(kind, render=False):
+  """An episode of a class of environments, registered for as long as it takes."""
+  gymnasium.register('Toy-v0', kind)
+  try:
+    env = envs.make('gym_Toy-v0', load_config().update({'env.render': render}))
+  finally:
+    del gymnasium.registry['Toy-v0']
+  obs = env.reset(0)
+  while not obs['is_last']:
+    obs = env.step({'action': np.zeros(2)})
+  return obs
+
+
+@pytest.mark.parametrize(
+  ('fault', 'sentence'),
+  [
+    ('nan', "gym_Toy-v0: the observation 'vector' holds NaN or infinite numbers at step 3"),
+    ('shape', r"'vector' has shape \(2,\) at step 3, \(3,\) before"),
+    ('word', "'vector' is of type <U32; numbers are needed"),
+    ('reward', 'the reward is inf at step 3'),
+    ('key', "an observation lacks 'arm', which its space names"),
+    ('reset', r"its first reset\(\) and step\(\) raised KeyError: 'calibration'"),
+  ],
+)
+def test_wrong_values_are_one_sentence(fault, sentence, capfd):
+  space = CAMERA if fault == 'key' else spaces.Box(-1, 1, (3,))
+  with pytest.raises(UserError, match=sentence):
+    play(lambda **kwargs: Faulty(fault, space, **kwargs))
+  # Where the user's own code went wrong is shown, and only there.
+  assert ('Traceback' in capfd.readouterr().err) == (fault == 'reset')
+
+
+def test_environments_that_cannot_render():
+  vector = spaces.Box(-np.inf, np.inf, (3,))
+  assert play(lambda: Blind(vector))['vector'].shape == (3,)
+  assert play(lambda: Blind(CAMERA), render=True)['image'].shape == (64, 64, 3)
+  for kind in (lambda: Blind(vector), lambda **kwargs: Faulty('', vector, **kwargs)):
+    with pytest.raises(UserError, match=r'render\(\) gives no RGB image.*preset state'):
+      play(kind, render=True)
+
+
+def test_other_kinds_of_numbers_become_float32():
+  cases = [
+    (spaces.Box(-1, 1, (3,), np.float64), 3), (spaces.Box(0, 9, (2, 2), np.int64), 4),
+    (spaces.MultiBinary(5), 5), (spaces.Discrete(4), 4), (spaces.Box(-1, 1, ()), 1),
+  ]  # fmt: skip
+  for space, size in cases:
+    obs = play(lambda space=space: Blind(space))
+    assert (obs['vector'].shape, obs['vector'].dtype) == ((size,), np.float32)
 
 
 @pytest.mark.parametrize('channels', [1, 3])
@@ -112,9 +216,10 @@ def test_repeat_stops_at_the_end_and_adds_rewards():
   assert last['reward'] == 1
 
 
-def test_discrete_actions_are_refused():
+@pytest.mark.parametrize('actions', [spaces.Discrete(3), spaces.MultiBinary(3)])
+def test_discrete_actions_are_refused(actions):
   with pytest.raises(UserError, match='only continuous'):
-    toy(actions=spaces.Discrete(3))
+    toy(actions=actions)
 
 
 def test_module_prefix_imports_the_module():

@@ -43,10 +43,14 @@ def write_run(folder: pathlib.Path, *presets: str, image: int = 0, **changes) ->
 
 
 def jittered(name: str, value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-  """Biases, offsets and the scaler's means start at zero, which would hide a forgotten one."""
+  """Biases, offsets and the scaler's means start at zero, which would hide a forgotten one.
+
+  So do the last layers of IQ-MPC's critics, with which all plans would be equally good.
+  """
   if name == 'scaler.fitted':
     return np.ones_like(value)
-  if name.split('.')[-1] in ('bias', 'offset') or name.startswith('scaler.mean'):
+  silent = name.endswith('.kernel') and not value.any()
+  if silent or name.split('.')[-1] in ('bias', 'offset') or name.startswith('scaler.mean'):
     return value + 0.3 * rng.normal(size=value.shape).astype(value.dtype)
   return value
 

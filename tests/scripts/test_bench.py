@@ -34,6 +34,16 @@ def number(output: str, name: str) -> float:
   return float(re.search(rf'^{name}\s+([\d.]+)', output, re.MULTILINE)[1])
 
 
+def test_policies_are_timed():
+  result = run('policies', 'maze_pointmaze', '--actions', '3', '--check')
+  assert result.returncode == 0, result.stderr
+  assert re.search(r'^maze_pointmaze +bc_raw +\d+\.\d\d +\d+\.\d\d$', result.stdout, re.MULTILINE)
+  result = run('policies', 'maze_pointmaze', '--untrained')
+  assert result.returncode == 1
+  assert result.stderr.startswith('error: --untrained: none of RECON, vectors, cpu; ')
+  assert result.stderr.endswith('has maze_pointmaze.\n')
+
+
 def test_params_are_the_papers():
   result = run('params', '--configs', 'dmc')
   assert result.returncode == 0, result.stderr

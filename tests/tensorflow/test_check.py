@@ -1,7 +1,11 @@
 """What is said before training, with and without an environment, and how long it may take."""
 
+import dataclasses
 import re
+import subprocess
+import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -38,6 +42,33 @@ def test_says_what_is_learned_from_what():
   assert 'environment 1.0, evaluations 1.9)' in text
   with pytest.raises(UserError, match='demonstrations lack goal: the task has position'):
     check.check_training(config, env, episodes({'position': 2, 'velocity': 2}))
+
+
+def test_each_action_has_bounds_of_its_own():
+  spaces = dataclasses.replace(policy_fixtures.own_spaces(), low=(0.0, -0.2), high=(5.0, 0.1))
+  assert '-1 to 1 is [0, -0.2] to [5, 0.1]; ' in check.action_text(spaces, episodes({'place': 3}))
+
+
+def test_windows_that_fill_short_episodes_are_named():
+  """A task of 60 decisions has room for 15 windows of four, not of ten."""
+  config = load_config('cpu', 'state')
+  short = types.SimpleNamespace(length=60, full=60)
+  text = check.window_text(config, short)
+  assert '60 of 60 decisions of an episode for the explorer; --windows.full 500 shrinks' in text
+  text = check.window_text(config.update({'windows.full': 500}), short)
+  assert text == '18 of 60 decisions of an episode for the explorer'
+
+
+def test_speed_is_that_of_one_core_on_a_busy_machine():
+  """NumPy's threads wait for each other, so other programs made this six times too slow."""
+  load = [subprocess.Popen([sys.executable, '-c', 'while True: pass']) for _ in range(4)]
+  try:
+    busy = check.product_speed()
+  finally:
+    for process in load:
+      process.kill()
+      process.wait()
+  assert busy > 0.4 * check.product_speed()
 
 
 def test_offline_needs_no_environment(tmp_path):

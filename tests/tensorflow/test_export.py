@@ -42,16 +42,55 @@ def test_lite_gives_the_same_actions(exported):
     assert not (out / 'policy.tflite').exists()
     assert 'No TFLite file: the planner' in (out / 'README.md').read_text()
     return
+  np.testing.assert_allclose(lite_actions(out, policy, episode), expected, atol=1e-4)
+
+
+def lite_actions(out, policy, episode) -> np.ndarray:
+  """What the TFLite file does in an episode, its memory passed on by hand."""
   act = tf.lite.Interpreter(str(out / 'policy.tflite')).get_signature_runner('act')
   card = json.loads((out / 'policy.json').read_text())
   memory = {
     f'memory_{k}': np.zeros([1, *v['shape']], v['dtype']) for k, v in card['memory'].items()
   }
+  actions = []
   for step, obs in enumerate(episode):
     arrays, _ = policy.spaces.inputs(obs, policy.inputs)
-    result = act(**arrays, is_first=np.array([step == 0]), **memory)
-    np.testing.assert_allclose(result.pop('action')[0], expected[step], atol=1e-4)
-    memory = result
+    memory = act(**arrays, is_first=np.array([step == 0]), **memory)
+    actions.append(memory.pop('action')[0])
+  return np.stack(actions)
+
+
+@pytest.mark.parametrize('exported', [(x, 0) for x in fixtures.METHODS], indirect=True)
+def test_comparison_notices_every_weight(exported):
+  """A changed weight of the SavedModel moves actions by more than either tolerance."""
+  out, policy, episode, expected = exported
+  loaded = tf.saved_model.load(str(out / 'saved_model'))
+  rows = [policy.spaces.inputs(x, policy.inputs)[0] for x in episode[:8]]
+
+  def acted() -> np.ndarray:
+    memory, actions = dict(loaded.signatures['initial'](tf.constant(1))), []
+    for arrays in rows:
+      tensors = {k: tf.constant(v) for k, v in arrays.items()}
+      memory = dict(loaded.signatures['act'](**memory, **tensors))
+      actions.append(memory.pop('action').numpy()[0])
+      memory['is_first'] = tf.constant([False])
+    return np.stack(actions)
+
+  np.testing.assert_allclose(acted(), expected[:8], atol=1e-6)
+  planner = policy.info['method'] == 'iqmpc'
+  # It takes one of its samples: a small change often leaves the choice as it is.
+  strength, unnoticed = 1.0 if planner else 0.02, []
+  for weight in loaded.weights:
+    before = weight.numpy()
+    if before.dtype.kind != 'f':
+      continue
+    moved = before + strength * (1 + np.abs(before))
+    weight.assign(moved if before.ndim else 0 * before)  # a flag says whether scales are known
+    if np.abs(acted() - expected[:8]).max() < 1e-4:
+      unnoticed.append(before.shape)
+    weight.assign(before)
+  assert len(loaded.weights) > 5
+  assert unnoticed == ([(5, 1)] if planner else [])  # the bias of values favours no plan
 
 
 PLAIN = """

@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 import recon_tf
-from recon_tf.acting import act_function, acting_of
 from recon_tf.common import UserError, load_config
 from recon_tf.common.episodes import save_episode
 from recon_tf.common.spaces import FILE
-from recon_tf.policy import Policy, caller, load_policy, make_agent, run_config, run_score
+from recon_tf.policy import (
+  demonstrations,
+  load_policy,
+  make_agent,
+  policy_of,
+  run_config,
+  run_score,
+)
 from tests.helpers import policy_fixtures as fixtures
 
 
@@ -70,6 +76,15 @@ def test_score_of_what_was_evaluated_later(tmp_path):
   (tmp_path / 'eval' / 'clean.json').write_text(json.dumps(clean))
   expected = {'success': 0.5, 'return': 1.5, 'length': 4.0, 'step': 7, 'episodes': 2}
   assert run_score(tmp_path) == expected
+
+
+def test_counts_the_demonstrations_that_there_were(tmp_path):
+  config = load_config().update(demos=str(tmp_path), demo_episodes=4)
+  assert demonstrations(config) == 4  # the folder is elsewhere now, or empty
+  rows = {'place': np.zeros((3, 1), np.float32), 'action': np.zeros((3, 1), np.float32)}
+  for number, expected in enumerate([1, 2, 3, 4, 4]):
+    save_episode(tmp_path, rows, number=number)
+    assert demonstrations(config) == expected
 
 
 @pytest.mark.parametrize('method', ['recon', 'dadac', 'iqmpc'])
@@ -140,10 +155,7 @@ def test_fast_at_cpu_size(tmp_path):
 def test_fast_at_paper_size():
   """Untrained weights cost the same; planning is not part of it."""
   spaces = fixtures.own_spaces(image=64, source=64)
-  acting = acting_of(make_agent(load_config('dmc'), spaces), spaces.observations)
-  act = caller(act_function(acting, spaces.middle, spaces.half, None), any_batch=True)
-  memory = {k: (v.shape, v.dtype.as_numpy_dtype) for k, v in acting.memory.items()}
-  policy, times = Policy({}, spaces, [*acting.inputs], memory, act), []
+  policy, times = policy_of(make_agent(load_config('dmc'), spaces), spaces, {}), []
   for obs in fixtures.observations(spaces, 30):
     start = time.process_time()
     policy.act(obs)

@@ -16,7 +16,7 @@ from recon_tf.analysis.report.tables import Row, in_percent
 from recon_tf.analysis.runs import (
   Group,
   Run,
-  expert_score,
+  expert_line,
   method_rank,
   minutes_trace,
   run_score,
@@ -212,7 +212,7 @@ def draw_panel(
     method = curve.group.method
     if not without_steps(curve):
       draw_curve(axes, curve, looks[method], label(method), seeds=len(curves) <= CLEAR)
-  expert = expert_score(own)
+  expert = expert_line(own)
   if expert is not None:
     height = in_percent(expert, curves[0].score)
     axes.axhline(height, color='#333333', lw=1, ls=(0, (4, 3)), label='expert')
@@ -297,7 +297,7 @@ def final_figure(rows: list[Row]) -> Figure:
     axes, own = panels[names[setting]], [x for x in rows if x.group.setting == setting]
     for place, row in enumerate(own):
       _final_bar(axes, place, row, looks[row.group.method]['color'])
-    expert = expert_score(groups)
+    expert = expert_line(groups)
     if expert is not None:
       axes.axvline(in_percent(expert, own[0].score), color='#333333', lw=1, ls=(0, (4, 3)),
                    label='expert')  # fmt: skip

@@ -1,10 +1,12 @@
 """Learning curves from run folders, in cases with known answers."""
 
+import json
+
 import numpy as np
 import pytest
 
 from recon_tf.analysis.report import curves
-from recon_tf.analysis.runs import find_runs, group_runs, minutes_trace
+from recon_tf.analysis.runs import expert_line, find_runs, group_runs, minutes_trace
 from tests.helpers.written_runs import lines, make_run
 
 
@@ -91,3 +93,19 @@ def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path):
   with (run.path / 'metrics.jsonl').open('a') as file:
     file.write('{"step": 200, "disc/ma')
   assert curves.metric_line(run, 'disc/main')[0].tolist() == [0, 100]
+
+
+def test_own_tasks_have_the_line_of_who_showed_them(tmp_path):
+  meta = {'expert': 'recorded', 'returns': [1.0, 2.0, 3.0], 'successes': [True] * 3, 'rejected': 1}
+  (tmp_path / 'shown').mkdir()
+  (tmp_path / 'shown' / 'meta.json').write_text(json.dumps(meta))
+  shown = {'demos': str(tmp_path / 'shown'), 'evaluations': {0: 0.1, 500: 0.2}}
+  make_run(tmp_path / 'runs', **shown)
+  groups = group_runs(find_runs(tmp_path / 'runs'))
+  assert expert_line(groups) == 0.75  # failed attempts count
+  (axes,) = [x for x in curves.curves_figure(groups).axes if x.lines]
+  assert [x.get_ydata()[0] for x in axes.lines if x.get_label() == 'expert'] == [75]
+  make_run(tmp_path / 'pushed', eval_kicks=0.1, **shown)
+  assert expert_line(group_runs(find_runs(tmp_path / 'pushed'))) is None  # not shown under pushes
+  (tmp_path / 'shown' / 'meta.json').write_text(json.dumps({**meta, 'expert': 'somewhere'}))
+  assert expert_line(groups) is None
