@@ -81,6 +81,7 @@ def disturb(tests) -> None:
   tests.lose_worker('all at once', slice(None), **{'env.workers': 2})
   for limit in (0, 1000, 20_000):
     tests.fill_disk(limit)
+  tests.lose_output()
   tests.start_twice()
 
 

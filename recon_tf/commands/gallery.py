@@ -1,11 +1,11 @@
 """Lists the trained policies that come with recon_tf; adds runs, and plays them for a page."""
 
-import argparse
 import logging
 import pathlib
 import re
 
 from recon_tf.card import score_text
+from recon_tf.common.arguments import Parser
 from recon_tf.common.config import Config
 from recon_tf.common.errors import UserError
 from recon_tf.common.folders import read_json
@@ -19,7 +19,7 @@ WIDTH = 128
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   what = 'exports these runs into policies/TASK, in place of what is there'
   parser.add_argument('--add', nargs='+', default=[], metavar='RUN', help=what)
   what = f'puts a table between {" and ".join(marks(MARK))} of this page, with thumbnails for '

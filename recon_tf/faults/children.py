@@ -128,5 +128,6 @@ def _run(command: str, argv: list[str], before: Callable | None) -> None:
   finally:
     if sys.stdout is not None:
       sys.stdout.flush()
-    sys.stderr.flush()
+    if sys.stderr is not None:
+      sys.stderr.flush()
     os._exit(code)
