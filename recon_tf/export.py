@@ -29,6 +29,8 @@ def export_policy(
   run, out = pathlib.Path(run), pathlib.Path(out)
   if not (run / 'config.yaml').exists():
     raise UserError(f"'{run}' holds no run (no config.yaml in it), so there is nothing to export.")
+  if out.is_file():
+    raise UserError(f"'{out}' is a file; choose a folder for the policy.")
   if out.exists() and any(out.iterdir()) and not (out / CARD).exists():
     raise UserError(f"'{out}' holds other files; choose an empty folder.")
   acting, spaces, info = open_acting(run)
@@ -50,8 +52,9 @@ def export_policy(
       )
     shutil.rmtree(out, ignore_errors=True)
     beside.rename(out)
-  except OSError as error:
-    raise UserError(f"Cannot write '{out}': {error.strerror or error}.") from error
+  except (OSError, tf.errors.OpError) as error:
+    reason = getattr(error, 'strerror', None) or str(error).splitlines()[0]
+    raise UserError(f"Cannot write '{out}': {reason}.") from error
   finally:
     shutil.rmtree(beside, ignore_errors=True)
   return card
@@ -116,6 +119,8 @@ def write_lite(acting: Acting, spaces: Spaces, path: pathlib.Path, half: bool = 
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.target_spec.supported_types = [tf.float16]
       path.write_bytes(converter.convert())
+  except OSError:  # a full disk is no lack of operations
+    raise
   except Exception as error:  # the converter raises all kinds; the SavedModel is there anyway
     return f'{type(error).__name__}: {str(error).splitlines()[0]}'
   finally:
