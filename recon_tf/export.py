@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from recon_tf import __version__
 from recon_tf.acting import Acting, act_function
-from recon_tf.card import write_card
+from recon_tf.card import CARD, FORMAT, write_card
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import write_json
 from recon_tf.common.spaces import Spaces
-from recon_tf.policy import CARD, FORMAT, open_acting
+from recon_tf.policy import open_acting
 
 
 def export_policy(
@@ -29,8 +29,9 @@ def export_policy(
   run, out = pathlib.Path(run), pathlib.Path(out)
   if not (run / 'config.yaml').exists():
     raise UserError(f"'{run}' holds no run (no config.yaml in it), so there is nothing to export.")
-  if out.is_file():
-    raise UserError(f"'{out}' is a file; choose a folder for the policy.")
+  if out.is_file() or not out.name:
+    what = 'is a file' if out.name else 'is the working folder'
+    raise UserError(f"'{out}' {what}; choose a folder for the policy.")
   if out.exists() and any(out.iterdir()) and not (out / CARD).exists():
     raise UserError(f"'{out}' holds other files; choose an empty folder.")
   acting, spaces, info = open_acting(run)

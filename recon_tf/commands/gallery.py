@@ -4,11 +4,10 @@ import logging
 import pathlib
 import re
 
-from recon_tf.card import score_text
+from recon_tf.card import read_card, score_text
 from recon_tf.common.arguments import Parser
 from recon_tf.common.config import Config
 from recon_tf.common.errors import UserError
-from recon_tf.common.folders import read_json
 from recon_tf.common.marks import marks, replace_between, split_page
 from recon_tf.gallery import PLACES, gallery
 
@@ -33,7 +32,7 @@ def main() -> None:
     raise UserError('--add: two of these runs are of one task; the gallery has one of each.')
   for name, run in names.items():
     add_policy(run, name)
-  cards = {name: read_json(path / 'policy.json') for name, path in gallery().items()}
+  cards = {name: read_card(path) for name, path in gallery().items()}
   for name, card in cards.items():
     info = card['info']
     print(f'{name:28}{info["method"]:12}{score_text(info["score"])}')
