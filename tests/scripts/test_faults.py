@@ -38,6 +38,14 @@ def test_a_kill_of_every_kind_is_survived_to_the_bit(tmp_path):
     assert f'ok   kill: {moment} ' in result.stdout
 
 
+def test_what_an_earlier_campaign_left_is_not_used(tmp_path):
+  (tmp_path / 'demos').mkdir()
+  for folder in (tmp_path, pathlib.Path(__file__)):
+    result = run('--only', 'kills', '--folder', folder)
+    assert result.returncode == 1
+    assert result.stderr == f"error: --folder: '{folder}' is not an empty folder; choose another.\n"
+
+
 def test_every_bad_value_of_every_key_is_refused(capsys):
   table = Table()
   limits.check_flags(table, {'bench train': bench_train.EXTRA})
