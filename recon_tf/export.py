@@ -1,6 +1,7 @@
 """Policies as files that need nothing of this package: SavedModel, TFLite, and a card."""
 
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -55,6 +56,7 @@ def export_policy(
     beside.rename(out)
   except (OSError, tf.errors.OpError) as error:
     reason = getattr(error, 'strerror', None) or str(error).splitlines()[0]
+    reason = re.sub(r'^{{.*?}} ', '', reason)  # TensorFlow's name of its operation
     raise UserError(f"Cannot write '{out}': {reason}.") from error
   finally:
     shutil.rmtree(beside, ignore_errors=True)

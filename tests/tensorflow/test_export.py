@@ -195,7 +195,7 @@ def test_full_disk_leaves_the_older_export_and_nothing_else(tmp_path, limit):
   handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
   resource.setrlimit(resource.RLIMIT_FSIZE, (limit, usual[1]))
   try:
-    with pytest.raises(UserError, match=r"Cannot write '.*out"):
+    with pytest.raises(UserError, match=r"Cannot write '[^{]*$"):
       export_policy(run, tmp_path / 'out')
   finally:
     resource.setrlimit(resource.RLIMIT_FSIZE, usual)
