@@ -32,7 +32,7 @@ def main() -> None:
   if name in ('-h', '--help', 'help'):
     run(lambda: print(help_text(), flush=True))  # its reader, such as head, may leave early
   elif name == '--version':
-    print(f'recon_tf {__version__}')
+    run(lambda: print(f'recon_tf {__version__}'))
   else:
     sys.argv = [f'recon-tf {name}', *arguments]
     start(name)

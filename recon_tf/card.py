@@ -2,6 +2,34 @@
 
 import pathlib
 
+from recon_tf.common.errors import UserError
+from recon_tf.common.files import check_fields, read_json
+
+CARD = 'policy.json'
+FORMAT = 1
+FIELDS = {'info': dict, 'inputs': [str], 'memory': dict, 'any_batch': bool, 'spaces': dict}
+INFO = {'task': str, 'method': str, 'seed': int, 'env': dict, 'score': object}
+
+
+def read_card(folder: pathlib.Path) -> dict:
+  """policy.json of an exported policy; a UserError names what is wrong with it."""
+  path = folder / CARD
+  card = read_json(path)
+  if not card or card.get('format') != FORMAT:
+    raise UserError(
+      f"'{path}' is not of this version of recon_tf; export the run anew with "
+      '`recon-tf export RUN OUT`.'
+    )
+  lacking = [k for k in FIELDS if k not in card]
+  if lacking:
+    raise UserError(f"'{path}' lacks {lacking}; export the run anew.")
+  check_fields(card, FIELDS, f"'{path}'")
+  check_fields(card['info'], INFO, f"'info' in '{path}'")
+  if card['info']['score'] is not None:
+    score = {'success?': float, 'return?': float, 'episodes': int}
+    check_fields(card['info']['score'], score, f"'score' in '{path}'")
+  return card
+
 
 def write_card(folder: pathlib.Path, card: dict) -> None:
   """README.md of an exported policy, from what policy.json says."""

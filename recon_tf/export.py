@@ -1,6 +1,7 @@
 """Policies as files that need nothing of this package: SavedModel, TFLite, and a card."""
 
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -8,11 +9,11 @@ import tensorflow as tf
 
 from recon_tf import __version__
 from recon_tf.acting import Acting, act_function
-from recon_tf.card import write_card
+from recon_tf.card import CARD, FORMAT, write_card
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import write_json
 from recon_tf.common.spaces import Spaces
-from recon_tf.policy import CARD, FORMAT, open_acting
+from recon_tf.policy import open_acting
 
 
 def export_policy(
@@ -29,6 +30,9 @@ def export_policy(
   run, out = pathlib.Path(run), pathlib.Path(out)
   if not (run / 'config.yaml').exists():
     raise UserError(f"'{run}' holds no run (no config.yaml in it), so there is nothing to export.")
+  if out.is_file() or not out.name:
+    what = 'is a file' if out.name else 'is the working folder'
+    raise UserError(f"'{out}' {what}; choose a folder for the policy.")
   if out.exists() and any(out.iterdir()) and not (out / CARD).exists():
     raise UserError(f"'{out}' holds other files; choose an empty folder.")
   acting, spaces, info = open_acting(run)
@@ -50,8 +54,10 @@ def export_policy(
       )
     shutil.rmtree(out, ignore_errors=True)
     beside.rename(out)
-  except OSError as error:
-    raise UserError(f"Cannot write '{out}': {error.strerror or error}.") from error
+  except (OSError, tf.errors.OpError) as error:
+    reason = getattr(error, 'strerror', None) or str(error).splitlines()[0]
+    reason = re.sub(r'^{{.*?}} ', '', reason)  # TensorFlow's name of its operation
+    raise UserError(f"Cannot write '{out}': {reason}.") from error
   finally:
     shutil.rmtree(beside, ignore_errors=True)
   return card
@@ -116,6 +122,8 @@ def write_lite(acting: Acting, spaces: Spaces, path: pathlib.Path, half: bool = 
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.target_spec.supported_types = [tf.float16]
       path.write_bytes(converter.convert())
+  except OSError:  # a full disk is no lack of operations
+    raise
   except Exception as error:  # the converter raises all kinds; the SavedModel is there anyway
     return f'{type(error).__name__}: {str(error).splitlines()[0]}'
   finally:

@@ -52,7 +52,11 @@ from recon_tf.preparation import (
 CONTEXT = 5  # steps that Agent.report shows to the model before it predicts
 
 # What a checkpoint says besides the agent; older ones lack the optional fields.
-FIELDS = {'step': int, 'driver_episodes': int, 'collector_episodes': int, 'replay_position': int}
+FIELDS = {
+  'step': int, 'driver_episodes': int, 'collector_episodes': int, 'replay_position': int,
+  'demos?': str, 'replay_episodes?': int, 'metrics_lines?': int, 'pending?': dict,
+  'replay_firsts?': [list],
+}  # fmt: skip
 
 # What tells at a glance how a run is doing; TensorBoard shows these on top.
 ESSENTIALS = (

@@ -20,7 +20,8 @@ class Recorded:
     self.length = self.full = max(len(x['action']) for x in episodes) - 1
     meta = load_meta(folder) or {}
     shown = space_of_episode(episodes[0])
-    known = from_dict(meta['spaces']) if 'spaces' in meta else shown
+    source = f"'spaces' in '{folder}/meta.json'"
+    known = from_dict(meta['spaces'], source) if 'spaces' in meta else shown
     self.spaces: Spaces = dataclasses.replace(known, observations=shown.observations)
     self.obs_space = {k: box(episodes[0][k]) for k in shown.observations}
     self.act_space = {'action': Box(-1, 1, (episodes[0]['action'].shape[1],))}

@@ -5,19 +5,20 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from recon_tf.card import CARD, read_card
 from recon_tf.common.checkpoint import Checkpoint
 from recon_tf.common.config import Config, load_config
 from recon_tf.common.episodes import list_files, load_meta
 from recon_tf.common.errors import UserError
-from recon_tf.common.folders import read_json
+from recon_tf.common.files import check_fields, read_json
 from recon_tf.common.spaces import Spaces, from_dict, run_spaces
 from recon_tf.common.versions import read_starts
 from recon_tf.evaluation import summarize
 from recon_tf.experts import NAMES
 from recon_tf.gallery import find_policy
 
-CARD = 'policy.json'
-FORMAT = 1
+# What a run's score is taken from.
+EVALUATION = {'step': int, 'returns': [float], 'return?': float, 'success?': float}
 
 
 class Policy:
@@ -161,10 +162,10 @@ def expert_name(config: Config) -> str:
 def run_score(folder: pathlib.Path) -> dict | None:
   """Means of the final evaluation, of the last one on the way, or of `recon-tf evaluate`."""
   paths = [folder / 'eval' / 'final.json', *sorted((folder / 'eval').glob('[0-9]*.json'))[::-1]]
-  result = next((x for x in map(read_json, paths) if x), None)
+  result = next((x for x in (read_json(path, EVALUATION) for path in paths) if x), None)
   if result is None:
-    clean = read_json(folder / 'eval' / 'clean.json')
-    if clean is None:
+    clean = read_json(folder / 'eval' / 'clean.json', {'configurations': dict, 'step': int})
+    if not clean or not clean['configurations']:
       return None
     episodes = next(iter(clean['configurations'].values()))
     result = {**summarize(episodes), **episodes, 'step': clean['step']}
@@ -174,15 +175,7 @@ def run_score(folder: pathlib.Path) -> dict | None:
 
 def load_exported(folder: pathlib.Path) -> Policy:
   """What `recon-tf export` wrote: needs TensorFlow, and nothing that was trained with."""
-  card = read_json(folder / CARD)
-  if not card or card.get('format') != FORMAT:
-    raise UserError(
-      f"'{folder / CARD}' is not of this version of recon_tf; export the run anew with "
-      '`recon-tf export RUN OUT`.'
-    )
-  lacking = [k for k in ('info', 'inputs', 'memory', 'any_batch', 'spaces') if k not in card]
-  if lacking:
-    raise UserError(f"'{folder / CARD}' lacks {lacking}; export the run anew.")
+  card = read_card(folder)
   import tensorflow as tf
 
   try:
@@ -191,10 +184,12 @@ def load_exported(folder: pathlib.Path) -> Policy:
   except (OSError, LookupError, ValueError, tf.errors.OpError) as error:
     reason = str(error).splitlines()[0].rstrip('.')
     raise UserError(f"'{folder}' holds no readable SavedModel of a policy: {reason}.") from error
-  spaces, sizes = from_dict(card['spaces']), card['memory']
+  spaces, sizes = from_dict(card['spaces'], f"'spaces' in '{folder / CARD}'"), card['memory']
   wanted = {*card['inputs'], 'is_first', *(f'memory_{k}' for k in sizes)}
   if set(function.structured_input_signature[1]) != wanted:
     raise UserError(f"'{folder}': the SavedModel is not the one that {CARD} describes.")
+  kinds = {'shape': [int], 'dtype': str}
+  sizes = {k: check_fields(v, kinds, f"'memory' in '{folder / CARD}'") for k, v in sizes.items()}
   memory = {k: (v['shape'], v['dtype']) for k, v in sizes.items()}
   act = caller(function, card['any_batch'], loaded)
   return Policy(card['info'], spaces, card['inputs'], memory, act)

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from recon_tf import demos
 from recon_tf.common import Config, Replay, UserError
-from recon_tf.common.episodes import load_folder
-from recon_tf.common.files import read_lines, remove_temporary
+from recon_tf.common.episodes import load_folder, load_meta
+from recon_tf.common.files import read_lines, remove_temporary, warn_once
 from recon_tf.common.folders import check_settings
 
 
@@ -73,6 +73,9 @@ def load_demos(config: Config) -> Replay:
   if not folder:
     folder = demos.demo_folder('demos', config.task, config)
     demos.ensure_demos(config.task, config.demo_episodes, folder, config)
+  task = (load_meta(folder) or {}).get('task')
+  if task and task != config.task:
+    warn_once(f"the demonstrations in '{folder}' are of {task}, not of {config.task}.")
   expert = Replay(None, seed=config.seed, openings=config.replay.openings)
   for episode in load_folder(folder, tuple(config.env.size), config.demo_episodes):
     expert.add_episode(demos.rename(episode, config.rename))

@@ -10,6 +10,7 @@ from recon_tf.analysis.paper import load_paper
 from recon_tf.analysis.runs import Group, Run
 from recon_tf.analysis.stats import mean_of
 from recon_tf.common.checkpoint import Checkpoint
+from recon_tf.common.files import warn_once
 from recon_tf.common.npz import UNREADABLE
 
 RECORDS = load_paper()['compute']['records']
@@ -47,8 +48,10 @@ def run_cost(run: Run) -> Cost:
   for path in reversed(Checkpoint(run.path / 'checkpoints').paths()):
     try:
       return Cost(parameters(path), path.stat().st_size / MIB, *speed)
-    except UNREADABLE:
+    except FileNotFoundError:  # removed by the run meanwhile
       continue
+    except UNREADABLE as error:
+      warn_once(f"the checkpoint '{path}' is damaged and left out ({error}).")
   return Cost(None, None, *speed)
 
 

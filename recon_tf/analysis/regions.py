@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 from recon_tf.analysis.runs import Run
 from recon_tf.common.episodes import list_files, load_meta
 from recon_tf.common.errors import UserError
+from recon_tf.common.files import warn_once
 from recon_tf.common.npz import UNREADABLE
 from recon_tf.common.versions import ROOT
 from recon_tf.demos.ensure import demo_folder
@@ -172,7 +173,8 @@ def demo_success(run: Run) -> tuple[int, int] | None:
   folder = demo_place(run)
   try:
     meta = load_meta(folder) if folder else None
-  except UserError:
+  except UserError as error:
+    warn_once(str(error))
     return None
   if not meta or not meta.get('successes'):
     return None
@@ -180,10 +182,13 @@ def demo_success(run: Run) -> tuple[int, int] | None:
 
 
 def read_keys(path: pathlib.Path, keys: tuple[str, ...] = ()) -> dict[str, np.ndarray] | None:
-  """Some arrays of an episode, or all but pictures; None if one is missing."""
+  """Some arrays of an episode, or all but pictures; None if one is missing or it is damaged."""
   try:
     with np.load(path, allow_pickle=False) as file:
       chosen = keys or [k for k in file.files if not k.startswith('image')]
       return {k: file[k] for k in chosen}
-  except UNREADABLE:
+  except (KeyError, FileNotFoundError):  # not recorded, or removed by the run meanwhile
+    return None
+  except UNREADABLE as error:
+    warn_once(f"the episode '{path}' is damaged and left out ({error}).")
     return None

@@ -19,11 +19,15 @@ from recon_tf.common.config import Config, load_config, load_saved
 from recon_tf.common.episodes import load_meta
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import check_fields, read_lines, try_json
-from recon_tf.common.versions import door, read_starts
+from recon_tf.common.npz import UNREADABLE, read_npz
+from recon_tf.common.versions import START, door, read_starts
 
 ARCHIVE = '.json.gz'
-EVALUATION = {'step': int, 'returns': [float]}
-ENTRY = {'path': str, 'config': dict, 'files': dict, 'metrics': dict}  # of an archive
+EVALUATION = {'step': int, 'returns': [float], 'return?': float, 'success?': float}
+ENTRY = {  # of an archive
+  'path': str, 'config': dict, 'files': dict, 'metrics': dict, 'starts': [dict], 'command': str,
+  'demo_success': object, 'cost': dict,
+}  # fmt: skip
 ORDER = ('bc_raw', 'bc', 'bc_equal', 'dadac', 'vmail', 'cmil', 'iqmpc', 'no_recovery', 'recon')
 # Keys that may differ inside of a group without making its runs incomparable.
 FREE = (
@@ -39,6 +43,24 @@ FILES = {
   'acquisition': 'diagnose/acquisition.json',
   'windows': 'eval/windows.json',
 }
+# What the report needs of them; a file without it is named and left out.
+CONTENTS = {
+  'eval/robust.json': {'task': str, 'method': str, 'measure': str, 'columns': dict},
+  'eval/clean.json': {'columns': dict},
+  'eval/pushed.json': {'columns': dict},
+  'eval/recovery.json': {'by_difficulty': [dict], 'score': object, 'expert': object},
+  'diagnose/gap.json': {'expert?': dict, 'replay?': dict, 'regions?': dict, 'deciles?': dict},
+  'diagnose/recoverability.json': {
+    'calibration': dict, 'horizons': [int], 'auroc': list, 'oracle': list, 'tube': float,
+    'candidates': int, 'recovered': object,
+  },
+  'diagnose/acquisition.json': {
+    'steps': [int], 'uncertainty': [float], 'gain': float, 'gain_per_step': float,
+    'online_steps': int, 'anchors': int,
+  },
+  'diagnose/expert.json': {'kicks': float, 'score': float},
+  'eval/windows.json': {'who': dict},
+}  # fmt: skip
 COMMANDS = {
   'robust': ('evaluate', '--robust'),
   'recovery': ('evaluate', '--recovery'),
@@ -81,8 +103,10 @@ class Run:
     return self.path.resolve().parents[2]
 
   def read(self, name: str) -> dict | None:
-    """A JSON file of the run, None if it is missing or half-written."""
-    return self.kept['files'].get(name) if self.kept else try_json(self.path / name)
+    """A JSON file of the run, None if it is missing, damaged or something else."""
+    if self.kept:
+      return self.kept['files'].get(name)
+    return try_json(self.path / name, CONTENTS.get(name))
 
   def metrics(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """(steps, values) of every scalar."""
@@ -130,7 +154,8 @@ class Run:
     found = {}
     for path in sorted(folder.rglob('*.gif')):
       tag, _, step = path.relative_to(folder).with_suffix('').as_posix().rpartition('-')
-      found.setdefault(tag, {})[int(step)] = path.read_bytes()
+      if step.isdecimal():  # others are not the run's
+        found.setdefault(tag, {})[int(step)] = path.read_bytes()
     return found
 
 
@@ -152,10 +177,23 @@ def open_archive(path: pathlib.Path) -> list[Run]:
   except (OSError, ValueError, EOFError) as error:
     raise UserError(f"'{path}' is no readable archive of runs ({error}).") from error
   for entry in check_fields(content, {'runs': [dict]}, f"'{path}'")['runs']:
-    check_fields(entry, ENTRY, f"'{path}'")
+    _check_entry(entry, f"'{path}'")
   home, usual = archive_home(path), load_config().flat
   make = lambda x: Run(home / x['path'], Config({**usual, **x['config']}), x)
   return [make(x) for x in content['runs']]
+
+
+def _check_entry(entry: dict, source: str) -> None:
+  check_fields(entry, ENTRY, source)
+  columns = check_fields(entry['metrics'], {k: list for k in ('step', *entry['metrics'])}, source)
+  for key, column in columns.items():
+    numbers = all(x is None or isinstance(x, int | float) for x in column)
+    if not numbers or len(column) != len(columns['step']):
+      raise UserError(f"Cannot use {source}: its metric '{key}' is damaged; restore or remove it.")
+  for name, content in entry['files'].items():
+    check_fields(content, CONTENTS.get(name, {}), f"'{name}' in {source}")
+  for start in entry['starts']:
+    check_fields(start, START, source)
 
 
 def archive_home(path: pathlib.Path) -> pathlib.Path:
@@ -192,8 +230,10 @@ def _columns(kept: dict) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def _arrays(path: str) -> dict[str, np.ndarray]:
   if not pathlib.Path(path).exists():
     return {}
-  with np.load(path, allow_pickle=False) as file:
-    return {k: file[k] for k in file.files}
+  try:
+    return read_npz(path)
+  except UNREADABLE as error:
+    raise UserError(f"Cannot read '{path}': {error}; restore or remove the file.") from error
 
 
 # Groups

@@ -1,6 +1,7 @@
 """Makes, imports, checks and previews demonstrations."""
 
 import traceback
+from collections.abc import Sequence
 
 from recon_tf import common, demos, envs, recording
 from recon_tf.common.errors import UserError
@@ -20,7 +21,7 @@ FLAGS = {
   'import-hdf5': ('', 'robomimic-style HDF5 file'),
   'record': ('', 'MODULE:FUNCTION of a policy to record in --task, as in my_robot:expert'),
   'image-key': ('', 'which image of an import to keep, if it has several'),
-  'rescale': ([], 'LOW HIGH of the actions of an import, to bring them to [-1, 1]'),
+  'rescale': ([], '(-inf, inf) LOW HIGH of the actions of an import, to bring them to [-1, 1]'),
 }
 ACTIONS = ('check', 'record', 'evaluate', 'import-npz', 'import-minari', 'import-hdf5')
 
@@ -77,13 +78,21 @@ def record_demos(config, own) -> None:
 
 
 def import_demos(config, own, kind: str) -> None:
-  if len(own.rescale) not in (0, 2):
-    raise UserError(f"Flag '--rescale' takes LOW and HIGH, not {len(own.rescale)} values.")
+  check_rescale(own.rescale)
   options = {'limit': own.episodes or None, 'size': tuple(config.env.size)}
   options |= {'names': config.rename}
   if kind == 'import-npz':
+    for flag in [x for x in ('rescale', 'image-key') if own[x]]:
+      raise UserError(f"Flag '--{flag}' is not for --import-npz, which takes episodes as they are.")
     demos.import_npz(own[kind], own.outdir, config.task, **options)
     return
   options |= {'image_key': own['image-key'], 'rescale': tuple(own.rescale) or None}
   convert = demos.import_minari if kind == 'import-minari' else demos.import_hdf5
   convert(own[kind], own.outdir, config.task, **options)
+
+
+def check_rescale(values: Sequence[float]) -> None:
+  if len(values) not in (0, 2):
+    raise UserError(f"Flag '--rescale' takes LOW and HIGH, not {len(values)} values.")
+  if values and not values[0] < values[1]:
+    raise UserError(f"Flag '--rescale' takes LOW below HIGH, not {values[0]:g} and {values[1]:g}.")

@@ -1,12 +1,13 @@
 """Writes the policy of a run as files that need nothing of recon_tf: SavedModel and TFLite."""
 
-import argparse
 import logging
 import pathlib
 
+from recon_tf.common.arguments import Parser
+
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   parser.add_argument('run', metavar='RUN', help='a run folder, logdir/task/method/seed')
   parser.add_argument('out', metavar='OUT', help='the folder to write, such as policies/NAME')
   lite = parser.add_mutually_exclusive_group()

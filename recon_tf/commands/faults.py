@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 from recon_tf.common.arguments import Parser, ranged
+from recon_tf.common.errors import UserError
 
 SECTIONS = ('kills', 'signals', 'files', 'bits', 'flags', 'edges')
 
@@ -26,9 +27,17 @@ def main() -> None:
   if not os.path.isdir('/proc/self/fd'):
     print('Processes are watched through /proc, which this system does not have.', file=sys.stderr)
     sys.exit(2)
+  if args.folder:
+    check_folder(pathlib.Path(args.folder))
   with tempfile.TemporaryDirectory(prefix='recon_faults_') as temporary:
     failures = campaign(args, pathlib.Path(args.folder or temporary).resolve())
   sys.exit(1 if failures else 0)
+
+
+def check_folder(folder: pathlib.Path) -> None:
+  """The undisturbed run must be of this code, so nothing of an earlier campaign is used."""
+  if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    raise UserError(f"--folder: '{folder}' is not an empty folder; choose another.")
 
 
 def campaign(args: argparse.Namespace, root: pathlib.Path) -> list[str]:
@@ -82,6 +91,7 @@ def disturb(tests) -> None:
   tests.lose_worker('all at once', slice(None), **{'env.workers': 2})
   for limit in (0, 1000, 20_000):
     tests.fill_disk(limit)
+  tests.lose_output()
   tests.start_twice()
 
 

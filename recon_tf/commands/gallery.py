@@ -1,14 +1,13 @@
 """Lists the trained policies that come with recon_tf; adds runs, and plays them for a page."""
 
-import argparse
 import logging
 import pathlib
 import re
 
-from recon_tf.card import score_text
+from recon_tf.card import read_card, score_text
+from recon_tf.common.arguments import Parser
 from recon_tf.common.config import Config
 from recon_tf.common.errors import UserError
-from recon_tf.common.folders import read_json
 from recon_tf.common.marks import marks, replace_between, split_page
 from recon_tf.gallery import PLACES, gallery
 
@@ -19,7 +18,7 @@ WIDTH = 128
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   what = 'exports these runs into policies/TASK, in place of what is there'
   parser.add_argument('--add', nargs='+', default=[], metavar='RUN', help=what)
   what = f'puts a table between {" and ".join(marks(MARK))} of this page, with thumbnails for '
@@ -33,7 +32,7 @@ def main() -> None:
     raise UserError('--add: two of these runs are of one task; the gallery has one of each.')
   for name, run in names.items():
     add_policy(run, name)
-  cards = {name: read_json(path / 'policy.json') for name, path in gallery().items()}
+  cards = {name: read_card(path) for name, path in gallery().items()}
   for name, card in cards.items():
     info = card['info']
     print(f'{name:28}{info["method"]:12}{score_text(info["score"])}')

@@ -1,24 +1,23 @@
 """Plays a policy in its task and writes a video with success or return on it."""
 
-import argparse
 import pathlib
 import re
 
 import numpy as np
 
-from recon_tf.common.errors import UserError
+from recon_tf.common.arguments import Parser, ranged
 
 
 def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = Parser(description=__doc__)
   what = 'a policy of the gallery (recon-tf gallery lists them), an exported policy or a run'
   parser.add_argument('policy', metavar='POLICY', help=what)
-  parser.add_argument('--episodes', type=int, default=3, help='how many (3); all go into one video')
-  parser.add_argument('--seed', type=int, default=0, help='other numbers give other episodes')
+  count = ranged(int, '[1, inf)')
+  parser.add_argument('--episodes', type=count, default=3, help='how many (3); one video')
+  seed = ranged(int, '[0, 1000000]')
+  parser.add_argument('--seed', type=seed, default=0, help='other numbers give other episodes')
   parser.add_argument('--out', default='', help='.mp4 or .gif to write; TASK-METHOD.mp4 if empty')
   args = parser.parse_args()
-  if args.episodes < 1:
-    raise UserError(f'--episodes is {args.episodes}; at least 1 is needed.')
   from recon_tf import play  # late: --help and bad flags answer at once
   from recon_tf.policy import load_policy
 

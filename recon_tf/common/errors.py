@@ -2,10 +2,18 @@
 
 import contextlib
 import difflib
+import errno
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn
+
+# What a system says that is full or does not permit; files of ours have sentences of their own.
+REFUSALS = (
+  errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
+  errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG,
+)  # fmt: skip
 
 
 class UserError(Exception):
@@ -35,14 +43,29 @@ def run(main: Callable[[], None]) -> None:
   try:
     with _handled(_interrupt):
       main()
+      if sys.stdout is not None:
+        sys.stdout.flush()  # what cannot be written must be heard of here
   except UserError as error:
-    print(f'error: {error}', file=sys.stderr)
-    sys.exit(1)
+    _end(f'error: {error}', 1)
   except BrokenPipeError:  # the reader, such as head, has seen enough
     sys.stdout = None
+  except OSError as error:
+    if error.errno not in REFUSALS:
+      raise
+    sys.stdout = None  # it may be what cannot be written
+    what = f"'{error.filename}'" if error.filename else 'the output'
+    reason = f'{error.strerror}; check its space and permissions, or choose another'
+    _end(f'error: Cannot use {what}: {reason}.', 1)
   except KeyboardInterrupt as error:
-    print(str(error) or 'interrupted', file=sys.stderr)
-    sys.exit(128 + getattr(error, 'number', signal.SIGINT))
+    _end(str(error) or 'interrupted', 128 + getattr(error, 'number', signal.SIGINT))
+
+
+def _end(message: str, code: int) -> NoReturn:
+  try:
+    print(message, file=sys.stderr, flush=True)
+  except OSError:  # a full disk too
+    sys.stderr = None
+  sys.exit(code)
 
 
 @contextlib.contextmanager

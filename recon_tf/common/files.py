@@ -19,7 +19,8 @@ KINDS = {
 }  # fmt: skip
 
 Path = str | os.PathLike
-Fields = Mapping[str, Any]  # name -> int, float, str, dict, list, or [int] for a list of those
+# name -> int, float, str, dict, list, object for any, or [int] for a list; 'name?' may be missing
+Fields = Mapping[str, Any]
 
 warned = set()  # what warn_once has said already
 
@@ -90,13 +91,15 @@ def check_fields(content: Any, fields: Fields, source: str, optional: bool = Fal
   """The content if it is an object with these fields, or those it has of them, in their types."""
   if not isinstance(content, dict):
     raise UserError(f'Cannot use {source}: it holds no JSON object; restore or remove it.')
-  for name, kind in fields.items():
-    if name not in content and optional:
+  for entry, kind in fields.items():
+    name = entry.removesuffix('?')
+    if name not in content and (optional or name != entry):
       continue
     if name not in content:
       raise UserError(f"Cannot use {source}: the field '{name}' is missing; restore or remove it.")
     if not _is_kind(content[name], kind):
-      wanted = f'a list of {KINDS[kind[0]][2:]}s' if isinstance(kind, list) else KINDS[kind]
+      plural = lambda x: f'a list of {x.partition(" ")[2]}s'
+      wanted = plural(KINDS[kind[0]]) if isinstance(kind, list) else KINDS[kind]
       shown = f'{json.dumps(content[name]):.60}'
       raise UserError(
         f"Cannot use {source}: the field '{name}' is {shown}, not {wanted}; restore or remove it."

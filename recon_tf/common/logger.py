@@ -211,8 +211,10 @@ class TensorBoardOutput:
 
   def __call__(self, step: int, scalars: dict, others: list) -> None:
     summary = self._tf.summary
-    with self._writer.as_default(step):
+    # As NumPy's: TensorFlow keeps every Python number that it is given, for good.
+    with self._writer.as_default(np.int64(step)):
       for name, value in scalars.items():
+        value = np.float32(value)
         summary.scalar(name, value)
         if name in self._essentials:
           summary.scalar(f'Essentials/{name.replace("/", "_")}', value)
@@ -243,7 +245,7 @@ class TensorBoardOutput:
       encoded_image_string=gif,
     )
     summary.value.add(tag=name, image=image)
-    self._tf.summary.experimental.write_raw_pb(summary.SerializeToString(), step)
+    self._tf.summary.experimental.write_raw_pb(summary.SerializeToString(), np.int64(step))
 
 
 def encode_gif(frames: np.ndarray, fps: int) -> bytes:

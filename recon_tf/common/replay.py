@@ -13,6 +13,8 @@ import threading
 import numpy as np
 
 from recon_tf.common.episodes import (
+  ALIASES,
+  FLAGS,
   Episode,
   complete_episode,
   list_files,
@@ -266,7 +268,9 @@ class Replay:
         entry = self._open_entry(path)
         if entry.fields is not None:
           self._check_spec({k: (v.dtype, v.shape) for k, v in entry.fields.items()})
-        elif not self._spec:
+        elif self._spec:
+          self._check_headers(path)
+        else:
           data = self._reader.decode(entry.path)
           self._check_spec({k: (v.dtype, v.shape[1:]) for k, v in data.items()})
       except (*UNREADABLE, UserError) as error:
@@ -295,6 +299,18 @@ class Replay:
         )
     for key, value in spec.items():
       self._spec.setdefault(key, value)
+
+  def _check_headers(self, path: pathlib.Path) -> None:
+    """Of a file in another form, which is decoded later: it must not be kept, or evicted, as ours.
+
+    Types may still change when it is decoded, and flags and rewards may be added.
+    """
+    found = {ALIASES.get(x.key, x.key): x.shape for x in read_fields(path)[1]}
+    for key, (dtype, shape) in self._spec.items():
+      optional = key in (*FLAGS, 'reward') or key.startswith('log_')
+      if not optional and found.get(key) != shape:
+        has = 'missing' if key not in found else _describe((dtype, found[key]))
+        raise UserError(f"'{key}' is {has} in it and {_describe((dtype, shape))} in the others.")
 
   def _append(self, entry: Entry) -> None:
     self._ends.append((self._ends[-1] if self._ends else self._base) + entry.rows)

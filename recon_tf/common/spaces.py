@@ -8,10 +8,14 @@ import numpy as np
 
 from recon_tf.common.episodes import Episode, load_episode
 from recon_tf.common.errors import UserError
-from recon_tf.common.files import read_json, write_json
+from recon_tf.common.files import check_fields, read_json, write_json
 from recon_tf.common.pixels import fit_image, is_image
 
 FILE = 'spaces.json'
+FIELDS = {
+  'observations': dict, 'shape': [int], 'dtype': str, 'low': [float], 'high': [float],
+  'sources': dict, 'bounds_known?': bool, 'repeat?': int, 'discrete?': dict,
+}  # fmt: skip
 IGNORED = ('reward', 'is_first', 'is_last', 'is_terminal', 'action')
 # Vectors that an environment calls so are called obs_* in training.
 RESERVED = ('image', *IGNORED)
@@ -154,22 +158,23 @@ def record_spaces(folder: pathlib.Path, spaces: Spaces) -> None:
   write_json(folder / FILE, spaces.to_dict())
 
 
-def from_dict(values: dict) -> Spaces:
+def from_dict(values: dict, source: str = 'the spaces') -> Spaces:
   """The inverse of to_dict, after JSON."""
   shapes = lambda x: {k: tuple(v) for k, v in x.items()}
-  lists = {k: tuple(values[k]) for k in ('shape', 'low', 'high')}
-  named = {k: shapes(values[k]) for k in ('observations', 'sources')}
-  return Spaces(**{**values, **lists, **named})
+  check_fields(values, FIELDS, source)
+  try:
+    lists = {k: tuple(values[k]) for k in ('shape', 'low', 'high')}
+    named = {k: shapes(values[k]) for k in ('observations', 'sources')}
+    return Spaces(**{**values, **lists, **named})
+  except (ValueError, TypeError) as error:
+    raise UserError(f'Cannot use {source}: it is damaged ({error}); restore it.') from error
 
 
 def run_spaces(folder: pathlib.Path) -> Spaces:
   """Of a run folder; runs from before spaces.json are read off an episode that they collected."""
   content = read_json(folder / FILE)
-  try:
-    if content is not None:
-      return from_dict(content)
-  except (ValueError, KeyError, TypeError, AttributeError) as error:
-    raise UserError(f"'{folder / FILE}' is damaged ({error}); remove it.") from error
+  if content is not None:
+    return from_dict(content, f"'{folder / FILE}'")
   files = sorted((folder / 'train_episodes').glob('[!.]*.npz'))
   if not files:
     raise UserError(

@@ -7,13 +7,15 @@ import pathlib
 import platform
 import subprocess
 
-from recon_tf.common.files import read_json, try_json, write_json
+from recon_tf.common.errors import UserError
+from recon_tf.common.files import check_fields, read_json, warn_once, write_json
 
 PACKAGES = (
   'tensorflow', 'tensorflow-probability', 'numpy', 'mujoco', 'dm_control', 'metaworld',
   'gymnasium', 'gymnasium-robotics',
 )  # fmt: skip
 STARTS = {'starts': [dict]}
+START = {'commit?': str, 'python?': str, 'versions?': dict}  # older versions recorded less
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -46,8 +48,13 @@ def record_meta(folder: pathlib.Path) -> None:
 
 def read_starts(folder: pathlib.Path) -> list[dict]:
   """Every recorded start of a run, oldest first; none for a run that recorded nothing."""
-  content = try_json(folder / 'meta.json', STARTS)
-  return content['starts'] if content else []
+  path = folder / 'meta.json'
+  try:
+    content = read_json(path, STARTS) or {'starts': []}
+    return [check_fields(x, START, f"'{path}'") for x in content['starts']]
+  except UserError as error:
+    warn_once(str(error))
+    return []
 
 
 def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Commands in processes of their own: forked, so that TensorFlow is imported only once."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -126,7 +127,7 @@ def _run(command: str, argv: list[str], before: Callable | None) -> None:
     code = 1
     sys.excepthook(*sys.exc_info())
   finally:
-    if sys.stdout is not None:
-      sys.stdout.flush()
-    sys.stderr.flush()
+    for output in (sys.stdout, sys.stderr):
+      with contextlib.suppress(OSError, AttributeError):  # full, or None
+        output.flush()
     os._exit(code)

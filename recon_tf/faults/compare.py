@@ -8,15 +8,21 @@ from recon_tf.common.npz import UNREADABLE, read_npz
 from recon_tf.common.seals import unseal
 
 
-def difference(first: pathlib.Path, second: pathlib.Path) -> str:
-  """The first thing in which the second run is not the first one; empty if they are equal."""
+def difference(first: pathlib.Path, second: pathlib.Path, planted: str = '') -> str:
+  """The first thing in which the second run is not the first one; empty if they are equal.
+
+  `planted` is the name of a foreign file in the second one, which must still be there.
+  """
   left = [str(x) for x in second.rglob(f'{TEMPORARY}*')]
   if left:
     return f'temporary file {left[0]}'
   for part in ('checkpoints', 'milestones', 'train_episodes'):
-    problem = _arrays(part, *(_files(x / part) for x in (first, second)))
+    found = [sorted((x / part).glob('*.npz'), key=_order) for x in (first, second)]
+    problem = _arrays(part, found[0], [x for x in found[1] if x.name != planted])
     if problem:
       return problem
+  if planted and not any(second.rglob(planted)):
+    return f'{planted} is gone'
   evaluations = [
     {x.name: x.read_bytes() for x in (folder / 'eval').glob('*.json')} for folder in (first, second)
   ]
@@ -26,12 +32,6 @@ def difference(first: pathlib.Path, second: pathlib.Path) -> str:
   if lines[0] != lines[1]:
     return f'metrics of {len(lines[0])} and {len(lines[1])} lines differ'
   return ''
-
-
-def _files(folder: pathlib.Path) -> list[pathlib.Path]:
-  """In order; a milestone of another name than a step is not the run's, which leaves it alone."""
-  foreign = lambda path: folder.name == 'milestones' and not path.stem.isdigit()
-  return sorted((x for x in folder.glob('*.npz') if not foreign(x)), key=_order)
 
 
 def _order(path: pathlib.Path) -> list[str]:

@@ -14,7 +14,7 @@ from recon_tf.faults.compare import difference
 from recon_tf.faults.kills import Campaign, tail
 
 HALFWAY = 20  # steps of the run whose files are damaged
-
+ODD = '1x.npz'  # no milestone's name
 
 ARRAYS = ('truncate', 'flip', 'random', 'empty', 'foreign')
 TEXT = (*ARRAYS, 'digit')
@@ -52,6 +52,8 @@ TARGETS = (
   Target('spaces.json', 'run/spaces.json', 'export', TEXT),
 )  # fmt: skip
 
+EXACT = TARGETS[:1]  # the run must end as if it had not been damaged, whatever it says
+
 
 def check_files(campaign: Campaign) -> None:
   """All targets, in all ways."""
@@ -79,10 +81,18 @@ def _try(campaign: Campaign, base: pathlib.Path, target: Target, way: str) -> st
   before = {str(x.relative_to(place)) for x in place.rglob('*') if x.is_file()}
   result = COMMANDS[target.command](campaign, place)
   after = {str(x.relative_to(place)).removesuffix('.corrupt') for x in place.rglob('*')}
-  return _judge(campaign, place, result, [x.name for x in files], sorted(before - after))
+  problem = _judge(result, [x.name for x in files], sorted(before - after))
+  # If nothing was said the damage must not have mattered; an older checkpoint leads there too.
+  exact = target in EXACT and not result.code
+  if problem is None or (exact and not problem):
+    planted = ODD if way == 'odd name' else ''
+    folders = runs.folder(campaign.reference), runs.folder(place / 'runs')
+    problem = difference(*folders, planted)
+  return problem
 
 
-def _judge(campaign, place, result: Result, names: list[str], lost: list[str]) -> str:
+def _judge(result: Result, names: list[str], lost: list[str]) -> str | None:
+  """What is wrong with the answer to damaged files; None if there was no answer."""
   if result.traceback or result.orphans:
     return tail(result)
   named = any(x in result.text for x in names)
@@ -91,8 +101,7 @@ def _judge(campaign, place, result: Result, names: list[str], lost: list[str]) -
     return f'deleted {lost[0]}' if good and lost else '' if good else tail(result)
   if named and any(x in result.text for x in ('Warning', 'corrupt', 'unreadable')):
     return ''
-  # Nothing was said: then the damage must not have mattered.
-  return difference(runs.folder(campaign.reference), runs.folder(place / 'runs'))
+  return None
 
 
 def _train(campaign: Campaign, place: pathlib.Path, **changes) -> Result:
@@ -159,7 +168,7 @@ WAYS: dict[str, Callable[[pathlib.Path], None]] = {
   'empty': lambda path: path.write_bytes(b''),
   'foreign': _foreign,
   'digit': _digit,
-  'odd name': lambda path: path.rename(path.with_name('1x.npz')),
+  'odd name': lambda path: path.rename(path.with_name(ODD)),
   'step text': _replace('"step": ', '"step": "abc", "old": '),
   'step too large': _replace('"step": 20', '"step": 2000'),
   'env text': _replace('"env": {}', '"env": "x"'),

@@ -143,6 +143,14 @@ class Campaign:
     case = f'files of at most {limit} bytes'
     self.table.add('full disk', case, problem or self.resumes(logdir, result))
 
+  def lose_output(self) -> None:
+    """What the command prints goes to a full disk: one error, a code, and no harm to the run."""
+    logdir = self.fresh()
+    before = lambda: os.dup2(os.open('/dev/full', os.O_WRONLY), 1)
+    result = run('train', self.flags(logdir), before)
+    problem = '' if result.code == 1 and 'the output' in result.sentence else tail(result)
+    self.table.add('full disk', 'for the output', problem or self.resumes(logdir, result))
+
   def start_twice(self) -> None:
     """The second start is refused, the first one is not disturbed."""
     logdir = self.fresh()

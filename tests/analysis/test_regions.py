@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from recon_tf.analysis import regions
+from recon_tf.analysis.cost import run_cost
 from recon_tf.common import save_episode
 from tests.helpers.written_runs import make_run, walk
 
@@ -60,6 +61,26 @@ def test_what_is_missing_gives_nothing(tmp_path):
   steps = regions.real_steps(damaged)
   assert steps.shares(True) is None  # nobody explored
   assert steps.shares(False)['support'] == 1
+
+
+def test_damaged_files_are_named_and_left_out(tmp_path, capsys):
+  demos = tmp_path / 'demos'
+  walk(demos, [[0, 0], [1, 0]])
+  (demos / 'meta.json').write_text('{"successes": 3}')
+  run = make_run(tmp_path / 'runs', demos=str(demos), prefill=0)
+  walk(run.path / 'train_episodes', [[0, 0], [1, 0]], [0, 0])
+  broken = run.path / 'train_episodes' / '0-broken-1.npz'
+  state = run.path / 'checkpoints' / '000000000001.npz'
+  state.parent.mkdir(exist_ok=True)
+  for path in (broken, state):
+    path.write_bytes(b'PK')
+  assert len(regions.real_steps(run).distance) == 1
+  assert regions.demo_success(run) is None
+  assert run_cost(run).parts is None
+  said = capsys.readouterr().err
+  assert f"the episode '{broken}' is damaged and left out" in said
+  assert f"the checkpoint '{state}' is damaged and left out" in said
+  assert "'successes' is 3" in said
 
 
 def test_without_a_plane_vectors_are_compared_in_their_deviations(tmp_path):

@@ -52,6 +52,20 @@ def test_help_may_be_cut_short(tmp_path):
     assert subprocess.run(command, shell=True, **options).stderr == ''
 
 
+@pytest.mark.parametrize('name', ['--help', '--version', 'gallery'])
+@pytest.mark.skipif(not pathlib.Path('/dev/full').exists(), reason='a device of Linux')
+def test_output_to_a_full_disk_is_one_sentence(tmp_path, name):
+  command = [sys.executable, '-m', 'recon_tf', name]
+  env = {'PYTHONPATH': str(ROOT), 'PATH': '/usr/bin:/bin'}
+  with open('/dev/full', 'w') as full:
+    options = {'text': True, 'check': False, 'cwd': tmp_path, 'env': env, 'stdout': full}
+    result = subprocess.run(command, stderr=subprocess.PIPE, **options)
+    silent = subprocess.run(command, stderr=full, **options)
+  assert result.stderr.startswith('error: Cannot use the output: No space left on device;')
+  assert result.stderr.count('\n') == 1
+  assert result.returncode == silent.returncode == 1
+
+
 def test_unknown_command_is_one_sentence(tmp_path):
   result = recon('trian', cwd=tmp_path)
   assert result.returncode == 1
@@ -63,3 +77,16 @@ def test_every_script_is_a_door_to_a_command():
   doors = {x.stem for x in (ROOT / 'scripts').glob('*.py')} - {'check_gl', 'faults'}
   assert doors <= set(COMMANDS)
   assert all(callable(load(name).main) for name in ('train', 'demos', 'report'))
+
+
+@pytest.mark.parametrize(
+  'flags',
+  [('export',), ('play', 'x', '--episodes=0'), ('play', 'x', '--seed=-1'), ('gallery', '--x')],
+)
+def test_bad_flags_are_one_sentence(tmp_path, flags):
+  result = recon(*flags, cwd=tmp_path)
+  assert result.returncode == 1
+  errors = [x for x in result.stderr.splitlines() if not x.startswith('import time:')]
+  assert len(errors) == 1
+  assert errors[0].startswith('error: ')
+  assert errors[0].endswith(f'recon-tf {flags[0]} --help lists the flags.')

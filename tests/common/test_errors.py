@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import time
@@ -63,3 +64,23 @@ def test_postponed_signal_waits_for_the_end_of_the_block(capsys):
 def test_run_lets_program_faults_through():
   with pytest.raises(ZeroDivisionError):
     run(lambda: 1 / 0)
+
+
+def test_what_the_system_refuses_is_one_line_that_names_the_file(capsys):
+  def main():
+    raise PermissionError(errno.EACCES, 'Permission denied', 'runs/x')
+
+  with pytest.raises(SystemExit) as info:
+    run(main)
+  assert info.value.code == 1
+  said = capsys.readouterr().err
+  assert said.startswith("error: Cannot use 'runs/x': Permission denied;")
+  assert said.count('\n') == 1
+
+
+def test_other_errors_of_the_system_keep_their_traceback():
+  def main():
+    raise FileNotFoundError(errno.ENOENT, 'No such file or directory', 'runs/x')
+
+  with pytest.raises(FileNotFoundError):
+    run(main)

@@ -97,6 +97,16 @@ def test_bytes_that_are_no_text(tmp_path):
   assert read_json(tmp_path / 'none.json') is None
 
 
+def test_fields_with_a_question_mark_may_be_missing_but_not_wrong():
+  fields = {'step': int, 'parts?': [dict], 'any?': object}
+  assert check_fields({'step': 1}, fields, 'it') == {'step': 1}
+  assert check_fields({'step': 1, 'any': None}, fields, 'it')
+  with pytest.raises(UserError, match=r"'parts' is \[1\], not a list of objects"):
+    check_fields({'step': 1, 'parts': [1]}, fields, 'it')
+  with pytest.raises(UserError, match="'step' is missing"):
+    check_fields({}, fields, 'it')
+
+
 def test_optional_fields_may_be_missing_but_not_wrong():
   assert check_fields({'a': 1}, FIELDS, 'it', optional=True) == {'a': 1}
   with pytest.raises(UserError, match="'step'"):

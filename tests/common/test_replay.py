@@ -260,6 +260,27 @@ def test_foreign_episode_that_sorts_first_leaves_the_others_alone(tmp_path):
   assert len(list(tmp_path.glob('*.corrupt'))) == 1
 
 
+@pytest.mark.parametrize('changes', [{'action': np.zeros((6, 7), np.float32)}, {'image': None}])
+def test_foreign_episode_of_another_form_is_set_aside_before_it_is_evicted(tmp_path, changes):
+  replay = fill(Replay(tmp_path), [10, 10])
+  spec = {k: v for k, v in replay._spec.items() if not k.startswith('log_')}
+  foreign = {k: v for k, v in {**make_episode(5, 5), **changes}.items() if v is not None}
+  name = '00000000T000000F000000-00000000-5.npz'
+  np.savez_compressed(tmp_path / name, **foreign)
+  again = Replay(tmp_path, capacity=20, spec=spec)
+  assert again.episodes == 2
+  assert [x.name for x in tmp_path.glob('*.corrupt')] == [f'{name}.corrupt']
+
+
+def test_compressed_episode_that_fits_is_taken(tmp_path):
+  replay = fill(Replay(tmp_path), [10])
+  spec = {k: v for k, v in replay._spec.items() if not k.startswith('log_')}
+  save_episode(tmp_path, make_episode(7, 1), compress=True, number=1)
+  foreign = {k: v for k, v in make_episode(5, 2).items() if k in ('image', 'id')}
+  np.savez(tmp_path / '20990101T000000-abc-5.npz', actions=np.zeros((6, 2)), **foreign)
+  assert Replay(tmp_path, spec=spec).stats == {'replay_steps': 22, 'replay_episodes': 3}
+
+
 def test_compressed_and_foreign_files_load(tmp_path):
   save_episode(tmp_path, make_episode(20, 0), compress=True, number=0)
   foreign = {k: v for k, v in make_episode(7, 1).items() if k in ('image', 'id', 'reward')}

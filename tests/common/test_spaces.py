@@ -145,7 +145,17 @@ def test_runs_without_the_file_are_read_off_their_episodes(tmp_path):
   assert (spaces.low, spaces.bounds_known) == ((-1, -1), False)
 
 
-def test_damaged_file_is_named(tmp_path):
+def test_damaged_file_is_named_with_the_field(tmp_path):
   (tmp_path / 'spaces.json').write_text(json.dumps({'shape': 3}))
-  with pytest.raises(UserError, match=r'spaces\.json.*damaged'):
+  with pytest.raises(UserError, match=r"spaces\.json': the field 'observations' is missing"):
     run_spaces(tmp_path)
+  good = {'observations': {'x': [2]}, 'shape': [2], 'dtype': 'float32', 'sources': {}}
+  good |= {'low': [-1, -1], 'high': [1, 1]}
+  for change, named in (
+    ({'low': 3}, "'low' is 3, not a list of numbers"),
+    ({'observations': {'x': 2}}, 'it is damaged'),
+    ({'other': 1}, 'it is damaged'),
+  ):
+    (tmp_path / 'spaces.json').write_text(json.dumps({**good, **change}))
+    with pytest.raises(UserError, match=rf'spaces\.json.*{named}'):
+      run_spaces(tmp_path)

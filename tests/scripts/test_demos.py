@@ -215,3 +215,17 @@ def test_missing_gl_is_one_sentence(tmp_path):
   assert result.returncode == 1
   assert [x for x in result.stderr.splitlines() if x.startswith('error: Cannot render images')]
   assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.parametrize(
+  ('flags', 'part'),
+  [
+    (('--import-hdf5', 'x', '--rescale', '1', '1'), "'--rescale' takes LOW below HIGH"),
+    (('--import-hdf5', 'x', '--rescale', 'a', 'b'), "'rescale' is 'a'"),
+    (('--import-npz', 'x', '--rescale', '0', '1'), "'--rescale' is not for --import-npz"),
+    (('--import-npz', 'x', '--image-key', 'y'), "'--image-key' is not for --import-npz"),
+  ],
+)
+def test_flags_that_an_import_cannot_use_are_refused(tmp_path, flags, part):
+  refused(run(*flags, '--outdir', tmp_path / 'out'), part)
+  assert not (tmp_path / 'out').exists()

@@ -1,6 +1,8 @@
 """Exports of every method: parity over an episode, plain TensorFlow, TFLite, cards, refusals."""
 
 import json
+import resource
+import signal
 import subprocess
 import sys
 
@@ -197,6 +199,45 @@ def test_old_and_damaged_exports_are_one_sentence(tmp_path):
     load_policy(out)
   with pytest.raises(UserError, match='is a file; give the folder'):
     load_policy(out / 'policy.json')
+  for change, named in (
+    ({'info': 'x'}, '\'info\' is "x", not an object'),
+    ({'info': {k: v for k, v in card['info'].items() if k != 'env'}}, "'env' is missing"),
+    ({'info': {**card['info'], 'score': {'success': 'y'}}}, '\'success\' is "y", not a number'),
+    ({'memory': dict.fromkeys(card['memory'], 1) or {'x': 1}}, 'describes|holds no JSON object'),
+    ({'spaces': {}}, "'spaces' in .*: the field 'observations' is missing"),
+  ):
+    (out / 'policy.json').write_text(json.dumps({**card, **change}))
+    with pytest.raises(UserError, match=named):
+      load_policy(out)
   (out / 'policy.json').write_text(json.dumps({**card, 'format': 0}))
   with pytest.raises(UserError, match='export the run anew'):
     load_policy(out)
+
+
+def test_places_that_an_export_cannot_take_are_one_sentence(tmp_path):
+  run = fixtures.write_run(tmp_path / 'run', 'cpu', 'debug', 'bc_raw')
+  (tmp_path / 'file').write_text('')
+  with pytest.raises(UserError, match="file' is a file; choose a folder"):
+    export_policy(run, tmp_path / 'file')
+  with pytest.raises(UserError, match=r"'\.' is the working folder; choose a folder"):
+    export_policy(run, '.')
+  with pytest.raises(UserError, match='Cannot write'):
+    export_policy(run, tmp_path / 'file' / 'out', tflite=False)
+
+
+@pytest.mark.parametrize('limit', [0, 1000, 20_000])
+def test_full_disk_leaves_the_older_export_and_nothing_else(tmp_path, limit):
+  run = fixtures.write_run(tmp_path / 'run', 'cpu', 'debug', 'bc_raw')
+  export_policy(run, tmp_path / 'out', tflite=False)
+  before = {x: x.read_bytes() for x in (tmp_path / 'out').rglob('*') if x.is_file()}
+  usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+  handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (limit, usual[1]))
+  try:
+    with pytest.raises(UserError, match=r"Cannot write '[^{]*$"):
+      export_policy(run, tmp_path / 'out')
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    signal.signal(signal.SIGXFSZ, handler)
+  assert {x: x.read_bytes() for x in (tmp_path / 'out').rglob('*') if x.is_file()} == before
+  assert {x.name for x in tmp_path.iterdir()} == {'run', 'out'}

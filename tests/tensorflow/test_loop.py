@@ -20,6 +20,7 @@ from recon_tf.common import (
 from recon_tf.common.files import read_json, read_lines, sole_writer, write_json
 from recon_tf.common.npz import read_npz
 from recon_tf.common.schedule import optimizer_updates
+from recon_tf.preparation import load_demos
 from tests.helpers import loop_fixtures as fixtures
 
 
@@ -284,6 +285,17 @@ def test_missing_demonstrations_are_named(tmp_path):
   config = fixtures.run_config(tmp_path / 'runs', tmp_path / 'nothing')
   with pytest.raises(UserError, match='nothing'):
     loop.train(config)
+
+
+def test_demonstrations_that_say_another_task_are_named(demos, tmp_path, capsys):
+  folder = shutil.copytree(demos, tmp_path / 'demos')
+  write_json(folder / 'meta.json', {'task': 'maze_pointmaze'})
+  assert load_demos(fixtures.run_config(tmp_path, folder)).episodes == 2
+  said = f"Warning: the demonstrations in '{folder}' are of maze_pointmaze, not of maze_umaze."
+  assert said in capsys.readouterr().err
+  write_json(folder / 'meta.json', {'task': 3})
+  with pytest.raises(UserError, match="'task' is 3"):
+    load_demos(fixtures.run_config(tmp_path, folder))
 
 
 def test_unknown_task_leaves_no_folder(tmp_path):

@@ -22,6 +22,7 @@ from recon_tf.analysis.runs import (
   settings_of,
 )
 from recon_tf.common.config import load_config
+from recon_tf.common.files import write_bytes
 from recon_tf.common.versions import run_meta
 
 TYPES = {b'\x89PNG': 'image/png', b'GIF8': 'image/gif'}
@@ -84,7 +85,7 @@ def write_report(runs: list[Run], folder: pathlib.Path, title: str) -> pathlib.P
   text = template.render(
     title=title, lead=lead, warnings=[*_problems(groups), *_smaller(rows)], blocks=blocks, wide=wide
   )
-  path.write_text(text, encoding='utf-8')
+  write_bytes(path, text.encode())  # an older page stays whole if there is no space
   return path
 
 

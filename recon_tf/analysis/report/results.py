@@ -23,6 +23,7 @@ from recon_tf.analysis.report.tables import (
 )
 from recon_tf.analysis.runs import Group, Run, group_runs, observations, run_score, settings_of
 from recon_tf.analysis.stats import difference_interval, mean_interval
+from recon_tf.common.files import write_bytes
 from recon_tf.common.marks import has_marks, replace_between
 
 RUN_KEYS = (
@@ -68,7 +69,7 @@ def write_results(runs: list[Run], folder: pathlib.Path) -> pathlib.Path:
   drawn |= page.draw_traces([x for x in groups if x.setting in explored], figures, vector=False)
   drawn |= curves.draw_predictions(groups, figures)
   path = folder / 'README.md'
-  path.write_text(readme(groups, rows, sections, drawn, folder), encoding='utf-8')
+  write_bytes(path, readme(groups, rows, sections, drawn, folder).encode())
   return path
 
 
@@ -137,7 +138,7 @@ def write_csv(path: pathlib.Path, keys: tuple[str, ...], records: list[dict]) ->
 
 
 def write_json(path: pathlib.Path, content) -> None:
-  path.write_text(json.dumps(content, indent=1) + '\n', encoding='utf-8')
+  write_bytes(path, f'{json.dumps(content, indent=1)}\n'.encode())
 
 
 # Summary
