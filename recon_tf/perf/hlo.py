@@ -14,7 +14,7 @@ CALLED = re.compile(r'(?:body|to_apply)=%?([\w.-]+)')
 TRIPS = re.compile(r'known_trip_count\W+n\W+(\d+)')
 CONDITION = re.compile(r'condition=%?([\w.-]+)')
 FUSED = re.compile(r'calls=%?([\w.-]+)')
-BACKWARD = re.compile(r'(\w+_body_\d+)_grad_')
+BACKWARD = re.compile(r'(\w+_body_\d+)(?:_rewritten)?_grad_')
 LIMIT = re.compile(r' s32\[\]\S* constant\((\d+)\)')
 
 
