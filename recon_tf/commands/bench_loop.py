@@ -16,7 +16,7 @@ def bench_loop(argv: list[str]) -> None:
   if not config.task or config.offline:
     raise UserError('bench loop trains one task online: name it with --task, without --offline.')
   if config.jit and not config.eager:
-    cache.use_cache_in_process()
+    cache.use_compilation_cache()  # as a real run has it
   with tempfile.TemporaryDirectory() as folder:
     print('\n'.join(report(*measure(config.update(logdir=folder)))))
 

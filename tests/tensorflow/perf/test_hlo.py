@@ -1,7 +1,9 @@
 """Counts of programs that are known, in the text that XLA writes."""
 
+import pytest
 import tensorflow as tf
 
+from recon_tf.common import UserError
 from recon_tf.nn import microbatch
 from recon_tf.perf import hlo
 
@@ -37,6 +39,12 @@ ENTRY %main (p: f32[2]) -> f32[2] {
 def test_loops_count_as_often_as_they_turn():
   # Two kernels, and three times one with five times another inside.
   assert hlo.count(TEXT) == hlo.Counts(kernels=2 + 3 * (1 + 5), loops=2, trips=3 + 15, unknown=0)
+
+
+def test_a_loop_of_unknown_length_is_not_counted_as_short():
+  text = TEXT.replace(', backend_config={"known_trip_count":{"n":"3"}}', '')
+  with pytest.raises(UserError, match="'outer'"):
+    hlo.count(text.replace('%outer_cond', '%inner'))
 
 
 def test_a_real_program_and_its_gradient():

@@ -1,0 +1,81 @@
+"""Matrix products and convolutions of a graph by shape, and how fast each shape is alone."""
+
+import collections
+import math
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from recon_tf.perf.graph import PRODUCTS, distinct, operation_flops
+
+FLOPS = 5e7  # operations of a measured program at least, so that its call does not count
+MOST = 6  # operands of each side in it at most
+
+
+class Product(NamedTuple):
+  """One kind of operation: what to call on operands of which shapes."""
+
+  kind: str
+  first: tuple[int, ...]
+  second: tuple[int, ...]
+  result: tuple[int, ...]
+  options: tuple
+  flops: int
+
+
+def products(fn: Callable, inputs: tuple) -> collections.Counter:
+  """The products that fn needs, each value once; its graph must have no loops or calls."""
+  graph = tf.function(fn, autograph=False).get_concrete_function(*inputs).graph
+  calls = {x.type for x in graph.get_operations() if x.type.endswith(('While', 'PartitionedCall'))}
+  assert not calls, f'Products inside of {calls} are not seen.'
+  return collections.Counter(describe(x) for x in distinct(graph) if operation_flops(x))
+
+
+def describe(op: tf.Operation) -> Product:
+  shape = lambda x: tuple(x.shape.as_list())
+  names = {'MatMul': ('transpose_a', 'transpose_b'), 'BatchMatMulV2': ('adj_x', 'adj_y')}
+  names = names.get(op.type, ('equation',) if op.type == 'Einsum' else ('strides', 'padding'))
+  options = tuple(tuple(x) if isinstance(x, list) else x for x in map(op.get_attr, names))
+  # The gradients of a convolution take a list of sizes, which their result tells as well.
+  sizes = {'Conv2DBackpropInput': 0, 'Conv2DBackpropFilter': 1}.get(op.type)
+  first, second = (shape(x) for i, x in enumerate(op.inputs) if i != sizes)
+  return Product(op.type, first, second, shape(op.outputs[0]), options, operation_flops(op))
+
+
+def call(product: Product, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+  kind, options, result = product.kind, product.options, list(product.result)
+  if kind in ('MatMul', 'BatchMatMulV2'):
+    return tf.linalg.matmul(x, y, *options)
+  if kind == 'Einsum':
+    return tf.einsum(options[0].decode(), x, y)
+  how = {'strides': list(options[0]), 'padding': options[1].decode()}
+  if kind == 'Conv2D':
+    return tf.raw_ops.Conv2D(input=x, filter=y, **how)
+  if kind == 'Conv2DBackpropInput':
+    return tf.raw_ops.Conv2DBackpropInput(input_sizes=result, filter=x, out_backprop=y, **how)
+  return tf.raw_ops.Conv2DBackpropFilter(input=x, filter_sizes=result, out_backprop=y, **how)
+
+
+def seconds(product: Product, rounds: int, least: float = 0.02) -> float:
+  """CPU time of one alone: the best of some blocks, in XLA but for convolutions.
+
+  All operands of one side meet all of the other in one program, so that no two products are the
+  same and few operands stay in the caches, as weights do.
+  """
+  count = min(MOST, math.ceil(math.sqrt(FLOPS / product.flops)))
+  draw = lambda shape, i: tf.random.stateless_normal(shape, [i, 0])
+  xs, ys = ([draw(x, i) for i in range(count)] for x in (product.first, product.second))
+  every = lambda xs, ys: [call(product, x, y) for x in xs for y in ys]
+  program = tf.function(every, jit_compile=product.kind in PRODUCTS, autograph=False)
+  program(xs, ys)
+  return min(block(lambda: program(xs, ys), least) for _ in range(rounds)) / count**2
+
+
+def block(fn: Callable, least: float) -> float:
+  calls, start = 0, time.process_time()
+  while not calls or time.process_time() - start < least:
+    fn()
+    calls += 1
+  return (time.process_time() - start) / calls
