@@ -29,7 +29,8 @@ def products(fn: Callable, inputs: tuple) -> collections.Counter:
   """The products that fn needs, each value once; its graph must have no loops or calls."""
   graph = tf.function(fn, autograph=False).get_concrete_function(*inputs).graph
   calls = {x.type for x in graph.get_operations() if x.type.endswith(('While', 'PartitionedCall'))}
-  assert not calls, f'Products inside of {calls} are not seen.'
+  if calls:
+    raise ValueError(f'Products inside of {calls} are not seen.')
   return collections.Counter(describe(x) for x in distinct(graph) if operation_flops(x))
 
 

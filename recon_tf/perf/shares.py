@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import time
 from collections.abc import Callable
 
 from recon_tf.common.timing import Timing
@@ -10,8 +11,8 @@ from recon_tf.common.timing import Timing
 class Totals(Timing):
   """All seconds by kind of work, each second counted once."""
 
-  def __init__(self):
-    super().__init__()
+  def __init__(self, clock: Callable[[], float] = time.perf_counter):
+    super().__init__(clock)
     self.seconds, self.calls = collections.Counter(), collections.Counter()
 
   def _add(self, kind: str, seconds: float, count: int) -> None:
@@ -34,7 +35,7 @@ class Shares:
   """Watches a run of loop.Run; `totals` then has its kinds of work."""
 
   def __init__(self, run):
-    self.totals, self._run, self._evaluating = Totals(), run, False
+    self.totals, self._evaluating = Totals(), False
     watch, seen = self.totals.watch, set()
 
     def update(name: str) -> str:  # the first call of each compiles it
@@ -47,35 +48,21 @@ class Shares:
     for replay in (run.replay, run.expert):
       watch(replay, 'sample', 'waiting for batches')
     watch(run.agent, 'policy', lambda: self._of('acting'))
-    for env in run.envs:
-      self._watch_env(env)
-    watch(run, '_make_envs', 'starting evaluation workers')
+    for env in [*run.envs, *run.eval_envs]:
+      for name in ('ready', 'send_reset', 'send_step', 'receive'):
+        watch(env, name, lambda: self._of('simulators'))
     watch(run.replay, 'add_episode', 'writing episodes')
     watch(run, '_save', 'writing checkpoints')
     watch(run, '_keep_milestone', 'writing checkpoints')
     watch(run, '_write', 'writing logs')
     watch(run.logger, 'write', 'writing logs')
-    self._watch_evaluations()
+    run._evaluate = self._evaluation(run._evaluate)
 
   def _of(self, what: str) -> str:
     return f'evaluation, {what}' if self._evaluating else f'interaction, {what}'
 
-  def _watch_env(self, env) -> None:
-    for name in ('ready', 'send_reset', 'send_step', 'receive'):
-      self.totals.watch(env, name, lambda: self._of('simulators'))
-
-  def _watch_evaluations(self) -> None:
-    run, make, evaluate = self._run, self._run._make_envs, self._run._evaluate
-
-    def made(*args, **kwargs):
-      workers = make(*args, **kwargs)
-      for env in workers:
-        self.totals.watch(env, 'ready', 'starting evaluation workers')
-        for name in ('send_reset', 'send_step', 'receive'):
-          self.totals.watch(env, name, lambda: self._of('simulators'))
-      return workers
-
-    def evaluated(*args, **kwargs):
+  def _evaluation(self, evaluate: Callable) -> Callable:
+    def call(*args, **kwargs):
       self._evaluating = True
       try:
         with self.totals.measure('evaluation, rest'):
@@ -83,4 +70,4 @@ class Shares:
       finally:
         self._evaluating = False
 
-    run._make_envs, run._evaluate = made, evaluated
+    return call
