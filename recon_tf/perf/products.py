@@ -1,6 +1,7 @@
 """Matrix products and convolutions of a graph by shape, and how fast each shape is alone."""
 
 import collections
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from recon_tf.perf.graph import PRODUCTS, distinct, operation_flops
 
 FLOPS = 5e7  # operations of a measured program at least, so that its call does not count
 MOST = 6  # operands of each side in it at most
+BLOCK = 0.02  # seconds
 
 
 class Product(NamedTuple):
@@ -59,19 +61,35 @@ def call(product: Product, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
   return tf.raw_ops.Conv2DBackpropFilter(input=x, filter_sizes=result, out_backprop=y, **how)
 
 
-def seconds(product: Product, rounds: int, least: float = 0.02) -> float:
+def seconds(product: Product, rounds: int) -> float:
   """CPU time of one alone: the best of some blocks, in XLA but for convolutions.
 
   All operands of one side meet all of the other in one program, so that no two products are the
-  same and few operands stay in the caches, as weights do.
+  same and few operands stay in the caches, as weights do. What the call itself takes is left out.
   """
   count = min(MOST, math.ceil(math.sqrt(FLOPS / product.flops)))
+  compiled = product.kind in PRODUCTS
+  fn = lambda x, y: call(product, x, y)
+  taken = best(fn, product.first, product.second, count, compiled, rounds)
+  return max(taken - of_call(count, compiled, rounds), 0.5 * taken) / count**2
+
+
+@functools.cache
+def of_call(count: int, compiled: bool, rounds: int) -> float:
+  """The same program with next to no work."""
+  return best(lambda x, y: x + y, (1,), (1,), count, compiled, rounds)
+
+
+def best(
+  fn: Callable, first: tuple, second: tuple, count: int, compiled: bool, rounds: int
+) -> float:
+  """CPU time of fn on all pairs of so many operands of either shape, in the best of the blocks."""
   draw = lambda shape, i: tf.random.stateless_normal(shape, [i, 0])
-  xs, ys = ([draw(x, i) for i in range(count)] for x in (product.first, product.second))
-  every = lambda xs, ys: [call(product, x, y) for x in xs for y in ys]
-  program = tf.function(every, jit_compile=product.kind in PRODUCTS, autograph=False)
+  xs, ys = ([draw(shape, i) for i in range(count)] for shape in (first, second))
+  every = lambda xs, ys: [fn(x, y) for x in xs for y in ys]
+  program = tf.function(every, jit_compile=compiled, autograph=False)
   program(xs, ys)
-  return min(block(lambda: program(xs, ys), least) for _ in range(rounds)) / count**2
+  return min(block(lambda: program(xs, ys), BLOCK) for _ in range(rounds))
 
 
 def block(fn: Callable, least: float) -> float:
