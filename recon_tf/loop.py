@@ -124,6 +124,7 @@ class Run:
       prepare_folder(config, folder)
       record_spaces(folder, space_of(self.envs[0]))
       self._build()
+      self.eval_envs = [] if config.offline else self._make_eval_envs()
     except BaseException:
       self.close()
       raise
@@ -132,6 +133,15 @@ class Run:
     config, perturb = self.config, [('kicks', {'chance': kicks})] if kicks else []
     make = lambda: envs.Worker(config.task, config, config.seed, perturb, wait=False)
     return [make() for _ in range(number)]
+
+  def _make_eval_envs(self) -> list:
+    """As many as the first evaluation needs, and a resumed run the same, for the same seeds.
+
+    Their processes start beside the first updates, so that no evaluation waits for them.
+    """
+    config = self.config
+    episodes = config.eval_episodes if config.eval_every else config.eval_final
+    return self._make_envs(min(episodes, config.eval_workers), config.eval_kicks)
 
   def _build(self) -> None:
     config, folder = self.config, self.folder
@@ -350,9 +360,6 @@ class Run:
     return True
 
   def _evaluate(self, episodes: int, name: str, video: bool = False) -> dict:
-    if not self.eval_envs:
-      number = min(episodes, self.config.eval_workers)
-      self.eval_envs = self._make_envs(number, self.config.eval_kicks)
     with self.timing.measure('episodes', lambda: episodes):
       result = evaluate(self.agent, self.eval_envs, episodes, 10_000 + self.config.seed, video)
     frames = result.pop('video', None)

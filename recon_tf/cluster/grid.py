@@ -84,10 +84,11 @@ def make_points(
     for key, value in values:
       words += [f'--{key}', *(value.split('+') if isinstance(known.get(key), tuple) else [value])]
     (config,) = parse(words)
+    same = str(sorted(config.flat.items()))  # as 1 and 1.0 of a grid are
     if values:  # a folder of its own, beside those of the method itself
       name = folder_name(config.method, values)
       words, config = [*words, '--method', name], config.update(method=name)
-    points.setdefault(run_folder(config), Point(config, tuple(words), values))
+    points.setdefault(same, Point(config, tuple(words), values))
   return list(points.values())
 
 

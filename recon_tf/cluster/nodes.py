@@ -8,7 +8,7 @@ import socket
 import uuid
 from collections.abc import Iterator
 
-from recon_tf.cluster.settings import Settings
+from recon_tf.cluster.settings import Settings, cores
 from recon_tf.common.errors import UserError
 from recon_tf.common.versions import ROOT, git_state, package_versions
 
@@ -45,6 +45,8 @@ def import_ray():
 def connect(ray, settings: Settings) -> None:
   quiet = {'log_to_driver': False, 'logging_level': 'error', 'include_dashboard': False}
   if not settings.address:
+    if settings.cpus > cores():  # Ray would believe what --workers says
+      raise UserError(f'--cpus: a run takes {settings.cpus:g}, but this machine has {cores()}.')
     # Jobs hand over a few words each; files are their results.
     try:
       ray.init(num_cpus=settings.local_cpus, object_store_memory=100 * 2**20, **quiet)

@@ -22,13 +22,18 @@ class Settings:
   @property
   def local_cpus(self) -> float:
     """What Ray may hand out when it is started here: tasks wait for a share of these."""
-    return self.workers * self.cpus if self.workers else max(os.cpu_count() or 1, self.cpus)
+    return self.workers * self.cpus if self.workers else cores()
 
   @property
   def request(self) -> dict[str, float]:
     """What one run takes, by Ray's names."""
     amounts = {'CPU': self.cpus, 'GPU': self.gpus, 'memory': self.memory * 1e9}
     return {k: v for k, v in amounts.items() if v}
+
+
+def cores() -> int:
+  """Of this machine."""
+  return os.cpu_count() or 1
 
 
 def add_flags(parser: argparse.ArgumentParser, workers: int, least: int = 0) -> None:

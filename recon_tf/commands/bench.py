@@ -240,6 +240,8 @@ LEARNING = {
   'train': 'RECON and CMIL updates of one config in turn; --help lists the flags',
   'params': 'stored parameters for a 6-dim action as JSON',
   'gpu-plan': 'kernels, loops and FLOPs of the compiled update, and what a GPU needs at least',
+  'parts': 'each part of an update against its matrix products, at the speed of their shapes',
+  'loop': 'where the wall time of a whole run goes; --help lists the flags',
   'policies': 'milliseconds per action of the gallery, or of other policies',
   'baselines': 'updates of DA-DAC and IQ-MPC, and the planner; --help lists the flags',
 }
@@ -247,9 +249,16 @@ LEARNING = {
 
 def main() -> None:
   if sys.argv[1:] and sys.argv[1] in LEARNING:
-    from recon_tf.commands import bench_baselines, bench_gpu, bench_policies, bench_train
+    from recon_tf.commands import (
+      bench_baselines,
+      bench_gpu,
+      bench_loop,
+      bench_parts,
+      bench_policies,
+      bench_train,
+    )
 
-    modules = (bench_train, bench_gpu, bench_baselines, bench_policies)
+    modules = (bench_train, bench_parts, bench_loop, bench_gpu, bench_baselines, bench_policies)
     benchmarks = {k: v for module in modules for k, v in module.BENCHMARKS.items()}
     return benchmarks[sys.argv[1]](sys.argv[2:])
   parser = Parser(description=__doc__)

@@ -13,7 +13,10 @@ GPUS = {
   'RTX 4090': (82.6, 24), 'H100': (67.0, 80),
 }  # fmt: skip
 LAUNCH = 5e-6  # seconds from one kernel of a stream to the next, if it is short
-EXTRA = {'pieces': ([1500, 0], 'values of --piece to compare')}
+EXTRA = {
+  'pieces': ([1500, -1], 'values of --piece to compare; -1 is what a GPU of --memory GB chooses'),
+  'memory': (16.0, '(0, inf) GB of that GPU; one with more has no more pieces'),
+}
 
 
 def bench_gpu_plan(argv: list[str]) -> None:
@@ -23,6 +26,8 @@ def bench_gpu_plan(argv: list[str]) -> None:
   one, and lowers only functions without variables. That a GPU's program has about the same kernels
   is assumed. No time here is measured.
   """
+  from recon_tf.nn import microbatch
+
   config, own = Flags(about=bench_gpu_plan.__doc__).parse(argv, extra=EXTRA)
   if not config.jit or config.eager or config.devices > 1:
     raise UserError(
@@ -30,8 +35,10 @@ def bench_gpu_plan(argv: list[str]) -> None:
       '--devices 1.'
     )
   for piece in own.pieces:
-    counts, flops = plan(config.update(piece=piece))
-    print('\n'.join(report(piece, counts, flops)), flush=True)
+    with microbatch.on_gpu(int(own.memory * 1e9)):
+      counts, flops = plan(config.update(piece=piece))
+    name = f'{piece} (by memory: {own.memory:g} GB)' if piece == microbatch.AUTO else str(piece)
+    print('\n'.join(report(name, counts, flops)), flush=True)
 
 
 def plan(config: Config) -> tuple[dict[str, hlo.Counts], int]:
@@ -70,7 +77,7 @@ def zeros(agent, config: Config, rows: int) -> dict[str, np.ndarray]:
   return {**batch, **flags, 'action': np.zeros((*lead, ACTION), np.float32)}
 
 
-def report(piece: int, counts: dict[str, hlo.Counts], flops: int) -> list[str]:
+def report(piece: str, counts: dict[str, hlo.Counts], flops: int) -> list[str]:
   lines = [f'--piece {piece}: {flops / 1e12:.2f} TFLOP']
   for name, x in counts.items():
     lines.append(

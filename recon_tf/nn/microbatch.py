@@ -1,7 +1,9 @@
 """Large batches in pieces, one after the other: less memory, the same gradients."""
 
+import contextlib
+import contextvars
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 from tensorflow.python.client import device_lib
@@ -21,6 +23,17 @@ AUTO = -1
 CPU_ROWS = 1500  # more make no product faster on a CPU, and the paper's size fits into 5 GB
 GPU_SHARE = 0.6  # of a GPU's memory for activations; weights, their moments and XLA take some
 KEPT = 3  # copies of an activation at once: before and after its nonlinearity, and its gradient
+ASSUMED = contextvars.ContextVar('memory', default=None)
+
+
+@contextlib.contextmanager
+def on_gpu(memory: int) -> Iterator[None]:
+  """Graphs made in here are those of a GPU with so many bytes, to be looked at without one."""
+  token = ASSUMED.set(memory)
+  try:
+    yield
+  finally:
+    ASSUMED.reset(token)
 
 
 def rows_at_once(piece: int, floats: int, memory: int | None = None) -> int:
@@ -31,7 +44,7 @@ def rows_at_once(piece: int, floats: int, memory: int | None = None) -> int:
   """
   if piece != AUTO:
     return piece
-  memory = gpu_memory() if memory is None else memory
+  memory = next(x for x in (memory, ASSUMED.get(), gpu_memory()) if x is not None)
   return max(1, int(GPU_SHARE * memory / (4 * KEPT * floats))) if memory else CPU_ROWS
 
 

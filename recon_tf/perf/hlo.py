@@ -3,6 +3,8 @@
 import dataclasses
 import re
 
+from recon_tf.common.errors import UserError
+
 # No kernel of its own: names for memory, and what only holds other computations.
 FREE = (
   'parameter', 'constant', 'tuple', 'get-tuple-element', 'bitcast', 'while', 'call', 'conditional',
@@ -14,7 +16,7 @@ CALLED = re.compile(r'(?:body|to_apply)=%?([\w.-]+)')
 TRIPS = re.compile(r'known_trip_count\W+n\W+(\d+)')
 CONDITION = re.compile(r'condition=%?([\w.-]+)')
 FUSED = re.compile(r'calls=%?([\w.-]+)')
-BACKWARD = re.compile(r'(\w+_body_\d+)_grad_')
+BACKWARD = re.compile(r'(\w+_body_\d+)(?:_rewritten)*_grad_')
 LIMIT = re.compile(r' s32\[\]\S* constant\((\d+)\)')
 
 
@@ -91,7 +93,8 @@ def trip_count(line: str, computations: dict[str, list[str]]) -> tuple[int, bool
   for other in (x for lines in computations.values() for x in lines if ' while(' in x):
     if forward and f'{forward[1]}_' in other and not BACKWARD.search(other):
       return trip_count(other, computations)[0], False
-  return 1, False
+  name = CALLED.search(line)[1]
+  raise UserError(f"the program does not say how often its loop '{name}' turns.")
 
 
 def first(pattern: re.Pattern, lines: list[str]) -> re.Match | None:

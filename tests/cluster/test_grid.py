@@ -28,6 +28,13 @@ def test_settings_have_folders_of_their_own():
     assert grid.parse(point.flags) == [point.config]
 
 
+def test_one_setting_written_in_two_ways_is_one_run():
+  found = points('main.alpha=1,1.0,1e0,2')
+  assert [x.name for x in found] == [
+    'maze_umaze/recon+main.alpha-1/0', 'maze_umaze/recon+main.alpha-2/0'
+  ]  # fmt: skip
+
+
 def test_tasks_methods_and_seeds():
   found = points(methods=('recon', 'cmil'), seeds=(3, 3), flags=())
   assert [x.name for x in found] == [

@@ -35,6 +35,15 @@ def test_too_few_resources_for_one_run(wanted, parts):
   assert all(x in str(error.value) for x in parts)
 
 
+def test_a_run_that_takes_more_than_this_machine_has(tmp_path):
+  """Whatever --workers says, and before Ray is started."""
+  pytest.importorskip('ray')
+  for workers in (0, 2):
+    settings = Settings(workers=workers, cpus=2 * os.cpu_count())
+    with pytest.raises(UserError, match=f'--cpus: .* this machine has {os.cpu_count()}'):
+      nodes.connected(settings, tmp_path).__enter__()
+
+
 def test_a_folder_that_a_node_does_not_see(tmp_path):
   seen = {'--logdir': str(tmp_path / 'probe'), 'working folder': os.getcwd()}
   (tmp_path / 'probe').touch()

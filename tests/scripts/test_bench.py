@@ -63,6 +63,36 @@ def test_train_measures_and_recompiles_nothing(tmp_path):
   assert 'targets missed: ' in first.stdout
 
 
+@pytest.mark.slow
+def test_parts_are_measured_against_their_products(tmp_path):
+  flags = [*TINY, '--shapes=3', '--threads=1']
+  result = run('parts', '--configs', 'maze', 'cpu', 'state', *flags, RECON_XLA_CACHE=str(tmp_path))
+  assert result.returncode == 0, result.stderr
+  names = ('world model', 'main', 'discriminator', 'explorer and gate', 'gate alone', 'cloning')
+  for name in (*names, 'whole update'):
+    (line,) = [x for x in result.stdout.splitlines() if x.startswith(f'{name:20}')]
+    _, milliseconds, _, alone, ratio = (float(x) for x in line[20:].split())
+    assert alone > 0
+    assert ratio == pytest.approx(milliseconds / alone, rel=0.2)  # of rounded numbers
+  assert sum(x.startswith(('MatMul', 'BatchMatMul', 'Einsum')) for x in result.stdout.split()) == 3
+
+
+@pytest.mark.slow
+def test_loop_accounts_for_all_seconds_of_a_run(tmp_path):
+  flags = ('--env.length=20', '--steps=40', '--train_steps=1', '--threads=1', '--eval_final=1')
+  configs = ('--configs', 'maze', 'cpu', 'debug', 'state', '--task', 'maze_umaze')
+  command = [sys.executable, str(ROOT / 'scripts' / 'bench.py'), 'loop', *configs, *flags]
+  result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+  assert result.returncode == 0, result.stderr
+  found = re.findall(r'^(\S.{27}) +([\d.]+) s', result.stdout, re.MULTILINE)
+  seconds = {k.strip(): float(v) for k, v in found}
+  whole = seconds.pop('all')
+  assert sum(seconds.values()) == pytest.approx(whole, abs=0.1)
+  assert seconds['updates'] > seconds['waiting for batches']
+  assert {'evaluation, acting', 'evaluation, simulators', 'writing checkpoints'} < {*seconds}
+  assert not (tmp_path / 'runs').exists()
+
+
 GOOD = {'ratio': 1.5, 'loading': 0.01, 'new_programs': 0, 'updates': 3.5, 'memory_gb': 2.0}
 GOOD.update(compile_s=50.0, cold=True, gemm_share=0.6)
 

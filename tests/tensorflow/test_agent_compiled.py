@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from recon_tf.common import UserError
+from recon_tf.nn import tfutils
 from tests.helpers import agent_fixtures as fixtures
 
 SEES = {'cnn_keys': 'image', 'mlp_keys': '$^', 'cnn_depth': 2}
@@ -40,6 +41,26 @@ def test_a_policy_that_acts_alone_acts_as_beside_the_explorer():
   alone, beside = actions
   np.testing.assert_array_equal(alone[:2], beside[:2])
   assert (alone[2] != beside[2]).any()
+
+
+@pytest.mark.parametrize('image', [False, True])
+def test_every_way_to_act_has_the_bits_of_a_plain_graph(image):
+  """At a size with products and convolutions that TensorFlow has several programs for."""
+  sees = {'encoder': {**SEES, 'cnn_depth': 8}, 'decoder.cnn_keys': 'image'} if image else {}
+  sizes = {'rssm': {'deter': 128, 'stoch': 32, 'hidden': 128}, 'actor.layers': [256, 256]}
+  agent = fixtures.make_agent(image=image, **sees, **sizes)
+  keys = (*agent.world_model.encoder.keys, 'is_first')
+  for number in range(4):  # greedy, at random, with the explorer, alone
+    how, states = tuple(number == i for i in range(3)), []
+    plain = tfutils.function(lambda *args, how=how: agent._policy(*args, *how))
+    for step in (agent._act_step(*how), plain):
+      state = agent.world_model.rssm.initial(2) | {'action': np.zeros([2, 2], np.float32)}
+      for t in range(3):
+        obs = {k: v[:2, t] for k, v in fixtures.batch(2, image=image).items() if k in keys}
+        state = step(obs, state, np.array([True, False]), np.array([1, t], np.int32))
+      states.append({k: np.asarray(v) for k, v in state.items()})
+    for key, value in states[1].items():
+      np.testing.assert_array_equal(states[0][key], value, err_msg=f'{how} {key}')
 
 
 def assert_close(first, second, rate=3e-4):

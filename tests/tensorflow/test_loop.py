@@ -18,6 +18,7 @@ from recon_tf.common import (
   save_episode,
 )
 from recon_tf.common.files import read_json, read_lines, sole_writer, write_json
+from recon_tf.common.folders import run_folder
 from recon_tf.common.npz import read_npz
 from recon_tf.common.schedule import optimizer_updates
 from recon_tf.preparation import load_demos
@@ -303,3 +304,17 @@ def test_unknown_task_leaves_no_folder(tmp_path):
   with pytest.raises(UserError, match='maze_umaze'):
     loop.train(config)
   assert not (tmp_path / 'runs').exists()
+
+
+@pytest.mark.parametrize(('every', 'workers'), [(40, 1), (0, 2)])
+def test_the_first_evaluation_decides_on_the_workers_of_all(every, workers, demos, tmp_path):
+  """Seeds depend on their number: a run that resumes before the last must not choose anew."""
+  options = {'eval_workers': 2, 'eval_episodes': 1, 'eval_final': 3, 'eval_every': every}
+  config = fixtures.run_config(tmp_path, demos, **options)
+  run = loop.Run(config, run_folder(config))
+  try:
+    assert len(run.eval_envs) == workers
+    run._evaluate(3, 'final')
+    assert len(run.eval_envs) == workers
+  finally:
+    run.close()

@@ -1,7 +1,9 @@
 """Seeds, scans, names and the optimizer."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from recon_tf.nn import nets, tfutils
 
@@ -67,6 +69,21 @@ def test_a_direct_call_is_the_same_graph_for_every_shape_and_the_newest_weights(
     for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second), strict=True):
       np.testing.assert_array_equal(a, b)
   assert len(direct.programs) == 2
+
+
+def test_a_direct_call_needs_no_private_function_of_tensorflow(monkeypatch):
+  layer, x = nets.Linear(np.random.default_rng(0), 8, 8), np.ones([2, 8], np.float32)
+  step = lambda x, more: {'y': tf.tanh(layer(x['x'])) + more}
+  short = tfutils.direct(step)({'x': x}, 1.0 + x)['y']
+  assert tfutils.shortcut() is not None  # otherwise the two are the same way
+  monkeypatch.setattr(tfutils, 'shortcut', lambda: None)
+  np.testing.assert_array_equal(tfutils.direct(step)({'x': x}, 1.0 + x)['y'], short)
+
+
+@pytest.mark.parametrize('methods', [{}, {'call_function': lambda self, name, inputs: inputs}])
+def test_a_private_function_of_another_form_is_not_used(methods, monkeypatch):
+  monkeypatch.setattr(context, 'context', type('Context', (), methods))
+  assert tfutils.shortcut() is None
 
 
 def test_names_are_attribute_paths():

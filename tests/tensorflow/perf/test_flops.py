@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 
 from recon_tf.perf.flops import count_flops
+from recon_tf.perf.graph import graph_flops
 from tests.helpers.agent_fixtures import batch, make_agent, spaces, tiny_config
-from tests.helpers.graph_flops import graph_flops
 
 
 def update_graph(agent, image: bool) -> tf.Graph:

@@ -1,7 +1,10 @@
 """Counts of programs that are known, in the text that XLA writes."""
 
+import pytest
 import tensorflow as tf
 
+from recon_tf.common import UserError
+from recon_tf.nn import microbatch
 from recon_tf.perf import hlo
 
 TEXT = """HloModule m
@@ -38,6 +41,12 @@ def test_loops_count_as_often_as_they_turn():
   assert hlo.count(TEXT) == hlo.Counts(kernels=2 + 3 * (1 + 5), loops=2, trips=3 + 15, unknown=0)
 
 
+def test_a_loop_of_unknown_length_is_not_counted_as_short():
+  text = TEXT.replace(', backend_config={"known_trip_count":{"n":"3"}}', '')
+  with pytest.raises(UserError, match="'outer'"):
+    hlo.count(text.replace('%outer_cond', '%inner'))
+
+
 def test_a_real_program_and_its_gradient():
   """The backward loop has the length of the forward one, which XLA does not know there."""
   weights = tf.Variable(tf.eye(4))
@@ -57,3 +66,22 @@ def test_a_real_program_and_its_gradient():
   assert (one.loops, one.trips, one.unknown) == (1, 7, 0)
   assert (both.loops, both.trips, both.unknown) == (2, 14, 7)
   assert both.kernels > one.kernels >= 7
+
+
+def test_loops_inside_of_pieces_turn_in_every_piece():
+  weights = tf.Variable(tf.eye(4))
+
+  def loss(start, inputs):
+    y = tf.scan(lambda state, x: tf.tanh(state @ weights) + x, inputs, start[0])
+    return tf.reduce_mean(y), {}, {}
+
+  @tf.function(jit_compile=True, autograph=False)
+  def gradient(inputs):
+    with tf.GradientTape() as tape:
+      value, *_ = microbatch.loss_in_pieces(loss, 3, [weights], tf.ones([1, 6, 4]), inputs)
+    return tape.gradient(value, weights)
+
+  text = gradient.experimental_get_compiler_ir(tf.ones([7, 6, 4]))('optimized_hlo')
+  counts = hlo.count(text)
+  # Three pieces, in each seven steps forward and as many backward.
+  assert (counts.loops, counts.trips, counts.unknown) == (3, 3 + 3 * 7 + 3 * 7, 3 * 7)

@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from recon_tf.nn import tfutils
 from recon_tf.perf import iqmpc_flops
+from recon_tf.perf.graph import graph_flops
 from tests.helpers import agent_fixtures as fixtures
 from tests.helpers import iqmpc_fixtures as iq
-from tests.helpers.graph_flops import graph_flops
 
 
 def selections(agent, times: int) -> int:
