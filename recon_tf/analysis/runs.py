@@ -5,7 +5,6 @@ A run is a folder logdir/<task>/<method>/<seed>, or an entry of results/<variant
 """
 
 import dataclasses
-import functools
 import gzip
 import hashlib
 import json
@@ -115,12 +114,6 @@ class Run:
     """Versions and machine at every start."""
     return self.kept['starts'] if self.kept else read_starts(self.path)
 
-  def array(self, name: str) -> np.ndarray | None:
-    """An array that the archive keeps beside its JSON."""
-    if not self.kept:
-      return None
-    return _arrays(f'{self.home}.npz').get(f'{self.kept["path"]}/{name}')
-
   def gifs(self) -> dict[str, dict[int, bytes]]:
     """GIFs by tag and step."""
     folder = self.path / 'videos'
@@ -185,14 +178,6 @@ def _columns(kept: dict) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     if key != 'step' and known.any():
       found[key] = steps[known], values[known]
   return found
-
-
-@functools.lru_cache(maxsize=4)  # every run of a variant asks for the same file
-def _arrays(path: str) -> dict[str, np.ndarray]:
-  if not pathlib.Path(path).exists():
-    return {}
-  with np.load(path, allow_pickle=False) as file:
-    return {k: file[k] for k in file.files}
 
 
 # Groups

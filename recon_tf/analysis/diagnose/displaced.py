@@ -65,13 +65,13 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _maze_jobs(run: Run, env, expert, episodes: int) -> dict:
-  way = regions.expert_cloud(run)
+  way = regions.find_plane(run)
   if way is None:
     raise UserError(
       f"the demonstrations of '{run.path}' are gone or have no positions; {ELSEWHERE}"
     )
   map_ = mazes.Map(env.maze)
-  off = mazes.cells_off(map_.free, {map_.cell(x) for x in way})
+  off = mazes.cells_off(map_.free, {map_.cell(x) for x in way.states})
   jobs = [*_near_jobs(run, env, map_, way, episodes), *_cell_jobs(run, env, map_, off, episodes)]
   for job in jobs:
     job['expert'] = _success(env, expert, _placed(env, job))
@@ -93,7 +93,7 @@ def _visits(run: Run, map_: mazes.Map) -> dict[str, dict]:
   return visits
 
 
-def _near_jobs(run: Run, env, map_: mazes.Map, way: np.ndarray, episodes: int) -> list[dict]:
+def _near_jobs(run: Run, env, map_: mazes.Map, way: regions.Way, episodes: int) -> list[dict]:
   jobs = []
   for number, distance in enumerate(DISTANCES):
     rng = _rng(run, 0, number)

@@ -22,7 +22,7 @@ import numpy as np
 
 from recon_tf import envs
 from recon_tf.analysis.diagnose import displaced
-from recon_tf.analysis.regions import Cloud, vector_cloud
+from recon_tf.analysis.regions import Way, find_way
 from recon_tf.analysis.runs import Run, grouped
 from recon_tf.analysis.stats import mean_of
 from recon_tf.common import Milestones, UserError, load_checkpoint
@@ -39,12 +39,12 @@ def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = Fals
   run, agent = loaded.run, loaded.agent
   plan = make_plan(run, episodes or displaced.EPISODES)
   with simulators(loaded, min(workers or WORKERS, len(plan['jobs']))) as envs_:
-    cloud = expert_cloud(run, envs_[0].obs_space)
-    result = summarize(plan, send(agent, envs_, plan['jobs']), cloud)
+    way = expert_way(run, envs_[0].obs_space)
+    result = summarize(plan, send(agent, envs_, plan['jobs']), way)
     curve = []
     for step, weights in saved_weights(run) if milestones else ():
       agent.restore_weights(weights)
-      found = summarize(plan, send(agent, envs_, plan['jobs']), cloud)
+      found = summarize(plan, send(agent, envs_, plan['jobs']), way)
       curve.append({'step': step, **{k: found[k] for k in ('score', 'scores', 'by_difficulty')}})
   if 'maze' in plan:
     result['cells'] = cell_table(plan, result['episodes'])
@@ -87,12 +87,12 @@ def saved_weights(run: Run) -> Iterator[tuple[int, dict]]:
     yield int(path.stem), load_checkpoint(path)[0]
 
 
-def expert_cloud(run: Run, obs_space: dict) -> Cloud | None:
+def expert_way(run: Run, obs_space: dict) -> Way | None:
   """None for tasks that show nothing but pictures, or demonstrations without these vectors."""
   flags = ('reward', 'is_first', 'is_last', 'is_terminal')
   names = [k for k in obs_space if not k.startswith('log_') and k not in flags]
   keys = tuple(k for k in names if len(obs_space[k].shape) == 1)
-  return vector_cloud(run, keys) if keys else None
+  return find_way(run, keys) if keys else None
 
 
 # Episodes
@@ -168,10 +168,10 @@ def send(agent, workers: list, jobs: list[dict]) -> list[dict | None]:
 # Scores
 
 
-def summarize(plan: dict, outcomes: list[dict | None], cloud: Cloud | None) -> dict:
+def summarize(plan: dict, outcomes: list[dict | None], way: Way | None) -> dict:
   """Scores by difficulty and by distance, and every episode."""
   episodes = [
-    episode_row(plan, job, outcome, cloud)
+    episode_row(plan, job, outcome, way)
     for job, outcome in zip(plan['jobs'], outcomes, strict=True)
     if outcome
   ]
@@ -196,13 +196,13 @@ def summarize(plan: dict, outcomes: list[dict | None], cloud: Cloud | None) -> d
   }
 
 
-def episode_row(plan: dict, job: dict, outcome: dict, cloud: Cloud | None) -> dict:
+def episode_row(plan: dict, job: dict, outcome: dict, way: Way | None) -> dict:
   """One episode's numbers; `value` is success, or the return per remaining decision."""
   end = job['lead'] + len(job['actions'])
   returned = outcome['return'] / (plan['length'] - end)
   value = outcome['success'] if plan['measure'] == 'success' else returned
   row = {k: job[k] for k in ('kind', 'difficulty', 'seed', 'cell', 'place', 'usual') if k in job}
-  distance = cloud.distance(outcome['obs']) if cloud else None
+  distance = float(way.distance(way.points(outcome['obs']))) if way else None
   times = {'begin': end, 'end': outcome['steps']}
   return {**row, 'value': value, 'expert': job['expert'], 'distance': distance, **times}
 

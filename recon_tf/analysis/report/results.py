@@ -84,8 +84,8 @@ def draw_main(groups: list[Group], folder: pathlib.Path) -> dict[str, pathlib.Pa
 
 def run_record(group: Group, run: Run) -> dict:
   """A run in one line; fields without a value are empty."""
-  result, steps = run_result(run), regions.real_steps(run)
-  shares = steps.shares(True) if steps else None
+  result, found = run_result(run), regions.allocation(run) or {}
+  shares = {k: v for k, v in found.get('explorer', {}).items() if k in regions.REGIONS}
   record = {**_identity(group), 'seed': run.seed, 'observations': observations(run)}
   if result:
     record |= {'score': result.score, 'value': round(result.value, 4)}
@@ -93,7 +93,7 @@ def run_record(group: Group, run: Run) -> dict:
     record |= {'step': result.step, 'finished': result.finished}
   starts = run.starts()
   record['commit'] = starts[-1].get('commit', '') if starts else ''
-  return record | {f'explorer_{k}': round(v, 4) for k, v in (shares or {}).items()}
+  return record | {f'explorer_{k}': round(v, 4) for k, v in shares.items()}
 
 
 def evaluation_records(groups: list[Group]) -> list[dict]:

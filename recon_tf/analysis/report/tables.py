@@ -11,7 +11,6 @@ from recon_tf.analysis.runs import (
   PUSHED,
   Group,
   Run,
-  command_line,
   expert_score,
   minutes_trace,
   reached_step,
@@ -48,12 +47,6 @@ class Table:
     widths = [max(len(row[i]) for row in rows) for i in range(len(self.head))]
     place = lambda i, text: text.ljust(widths[i]) if i < 2 else text.rjust(widths[i])
     return '\n'.join('  '.join(place(i, x) for i, x in enumerate(row)).rstrip() for row in rows)
-
-
-def make_table(name: str, title: str, head, rows, notes, part: str) -> Table:
-  """A table of what `part` of the measurements gives."""
-  missing = f'No data yet; `{command_line(part)}` makes them.'
-  return Table(name, title, tuple(head), tuple(rows), tuple(notes), missing)
 
 
 def digits(value: float | None) -> str:
