@@ -30,7 +30,6 @@ from recon_tf.envs.process import environment
 
 WORKERS = 6  # simulators side by side: the policy acts for all of them at once
 MANAGES = 0.5  # share of its usual return that the expert has to keep
-UNITS = {'distance': 'm off the way', 'cells': 'cells off the way', 'decisions': 'decisions'}
 BANDS = 4  # groups of equally many episodes, by distance to the expert's states
 
 
@@ -254,15 +253,3 @@ def cell_table(plan: dict, episodes: list[dict]) -> list[dict]:
     row = {'cell': list(cell), 'off': chosen[0]['difficulty'], **group(plan, chosen)}
     rows.append({**row, **plan['visits'][f'{cell[0]},{cell[1]}']})
   return rows
-
-
-def lines(result: dict) -> list[str]:
-  """The result as a table to print."""
-  show = lambda x: '–' if x is None else f'{x:.3f}'
-  text = [f'{"displaced by":>20}{"score":>8}{"expert":>8}{"episodes":>10}']
-  for x in result['by_difficulty']:
-    name = f'{x["difficulty"]:g} {UNITS[x["kind"]]}'
-    text.append(f'{name:>20}{show(x["score"]):>8}{show(x["expert"]):>8}{x["episodes"]:>10}')
-  for x in result.get('milestones', ()):
-    text.append(f'{"step " + str(x["step"]):>20}{show(x["score"]):>8}')
-  return [*text, f'{"recovery":>20}{show(result["score"]):>8}{show(result["expert"]):>8}']

@@ -317,7 +317,7 @@ def final_figure(rows: list[Row]) -> Figure:
 
 def _final_bar(axes: Axes, place: int, row: Row, color: str) -> None:
   axes.barh(place, row.iqm, color=color, alpha=0.45, height=0.65)
-  values = [x.value for x in row.results]
+  values = row.values
   dots = {'color': color, 'ms': 5, 'mec': 'white', 'clip_on': False, 'zorder': 3}
   axes.plot(values, np.full(len(values), place + 0.18), 'o', **dots)  # beside the interval
   if row.interval:

@@ -1,6 +1,7 @@
 """Tables of texts for terminal, Markdown and HTML, and the table of final scores."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ from recon_tf.analysis.runs import (
   run_score,
   settings_of,
 )
-from recon_tf.analysis.stats import interval, iqm
+from recon_tf.analysis.stats import Interval, interval, iqm
 
 NONE = '–'
 
@@ -86,14 +87,23 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """A line of the final table; the interval is None for a single seed."""
+  """A line of the final table; groups without any evaluation yet have no results."""
 
   group: Group
   results: tuple[Result, ...]
-  iqm: float
-  interval: tuple[float, float] | None
-  mean: float
-  spread: float  # standard deviation over seeds, 0 for one
+
+  @property
+  def values(self) -> list[float]:
+    return [x.value for x in self.results]
+
+  @property
+  def iqm(self) -> float:
+    return iqm(self.values)
+
+  @functools.cached_property
+  def interval(self) -> Interval:
+    """None for a single seed."""
+    return interval(self.values)
 
   @property
   def score(self) -> str:
@@ -130,19 +140,8 @@ def run_result(run: Run) -> Result | None:
 
 
 def final_table(groups: list[Group]) -> list[Row]:
-  """One row per group; groups without any evaluation yet have an empty one."""
-  rows = []
-  for group in groups:
-    results = [x for x in map(run_result, group.runs) if x]
-    values = np.array([x.value for x in results])
-    if not len(values):
-      rows.append(Row(group, (), float('nan'), None, float('nan'), float('nan')))
-      continue
-    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    rows.append(
-      Row(group, tuple(results), iqm(values), interval(values), float(values.mean()), spread)
-    )
-  return rows
+  """One row per group."""
+  return [Row(x, tuple(filter(None, map(run_result, x.runs)))) for x in groups]
 
 
 def over_tasks(rows: list[Row]) -> list[dict]:
@@ -170,7 +169,7 @@ def score_table(rows: list[Row]) -> Table:
     if not row.results:
       lines.append((name, 'not evaluated yet', '', '', '', paper))
       continue
-    values = ', '.join(f'{x.value:.1f}' for x in row.results)
+    values = ', '.join(f'{x:.1f}' for x in row.values)
     mark = '' if row.finished else ' (unfinished)'
     seeds = str(len(row.results))
     lines.append((name, f'{row.iqm:.1f}{mark}', row.bounds, seeds, values, paper))
