@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from recon_tf.analysis.archive import clearest, frames_of
 from recon_tf.analysis.paper import PAIR, paper_number, paper_tasks
@@ -255,18 +254,12 @@ def draw_level(axes: Axes, curve: Curve, look: dict, name: str) -> None:
   axes.axhline(curve.center[-1], color=look['color'], lw=1.8, ls=':', label=name)
 
 
-def step_axis(axes: Axes) -> None:
-  """Few ticks, thousands with commas."""
-  axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
-  axes.xaxis.set_major_formatter('{x:,.0f}')
-
-
 def span_budget(axes: Axes, curves: list[Curve]) -> float:
   """Shows the whole budget, so that unfinished runs look unfinished; returns its last step."""
   last = lambda x: [steps[-1] for steps, _ in x.lines] + [run.config.steps for run in x.group.runs]
   end = max(step for x in curves for step in last(x))
   axes.set_xlabel('environment steps')
-  step_axis(axes)
+  style.step_axis(axes)
   if not end:  # clones alone
     axes.set(xticks=[], xlabel='without environment steps')
   end = end or 1
@@ -297,7 +290,7 @@ def final_figure(rows: list[Row]) -> Figure:
   rows = [x for x in rows if x.results]
   names = style.titles([x.group for x in rows])
   settings = grouped(rows, lambda x: x.group.setting)
-  figure, panels = style.make_panels([names[x] for x in settings], 3, height=2.3, width=3.7)
+  figure, panels = style.make_panels([names[x] for x in settings], 3, height=2.0, width=3.7)
   looks = style.method_style([x.group.method for x in rows])
   for setting, own in settings.items():
     axes = panels[names[setting]]
@@ -333,7 +326,7 @@ def traces_figure(groups: list[Group]) -> Figure:
     for group in groups:
       _trace(axes, group, key, looks[group.method])
     if axes.lines:
-      step_axis(axes)
+      style.step_axis(axes)
     else:
       style.say(axes, 'not logged')
   figure.supxlabel('environment steps', fontsize=9)

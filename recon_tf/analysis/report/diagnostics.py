@@ -294,7 +294,7 @@ def fall_of_uncertainty(axes: Axes, found: Measured) -> None:
     fall = lambda x: 1000 * (x['uncertainty'][0] - np.array(x['uncertainty']))
     _lines(axes, group, [(x['steps'], fall(x)) for x in results])
   axes.axhline(0, color='#999999', lw=1)
-  axes.xaxis.set_major_formatter('{x:,.0f}')
+  style.step_axis(axes)
   mixed = '\nnot the same anchors: do not compare' if anchors_differ(found) else ''
   axes.set(xlabel=f'environment steps{mixed}', ylabel='ΔU × 1000')
 

@@ -151,7 +151,8 @@ def drawable(entry: Figure, groups: list[Group]) -> list[Group]:
   variants = lambda found: {x.variant for x in found}
   if not entry.parts:  # where steps went: a map, and a single method is no comparison
     known = [x for x in groups if any('map' in (allocation(run) or ()) for run in x.runs)]
-    several = {k for k, v in grouped(known, lambda x: x.variant).items() if len(v) > 1}
+    methods = grouped({(x.variant, x.method) for x in groups}, lambda x: x[0])
+    several = {k for k, v in methods.items() if len(v) > 1} & variants(known)
     return [x for x in known if x.variant in (several or variants(known))]
   ours = entry.label.startswith('ours:')
   own = groups if ours else [x for x in groups if x.method in entry.methods]

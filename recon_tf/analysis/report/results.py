@@ -40,8 +40,8 @@ RUN_KEYS = (
 EVALUATION_KEYS = ('variant', 'task', 'method', 'seed', 'step', 'score', 'value')
 ORIGIN = (
   'Made by `python scripts/results.py` from the archives of runs beside it (`VARIANT.json.gz`: '
-  'configs, metrics, evaluations, diagnoses; `VARIANT.npz`: where steps went; `videos/`) and the '
-  'text of `notes.md`; change that file, not this one. `python scripts/results.py LOGDIR...` adds '
+  'configs, metrics, evaluations, diagnoses, where steps went; `videos/`) and the text of '
+  '`notes.md`; change that file, not this one. `python scripts/results.py LOGDIR...` adds '
   'the runs of folders. `runs.csv` has one line per run, `evaluations.csv` one per evaluation, '
   '`table.json` the tables below, `summary.json` every score with its interval. '
   '`python scripts/report.py results` makes a page with wall-clock and traces of all of them.'
