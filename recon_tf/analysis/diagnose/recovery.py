@@ -11,22 +11,17 @@ no displacement. The number of the expert beside it is over all displaced states
 """
 
 import contextlib
-import json
-import pathlib
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 
 import numpy as np
 
 from recon_tf import envs
 from recon_tf.analysis.diagnose import displaced
+from recon_tf.analysis.diagnose.episodes import apart
 from recon_tf.analysis.regions import Way, find_way
 from recon_tf.analysis.runs import Run, grouped
 from recon_tf.analysis.stats import mean_of
 from recon_tf.common import Milestones, UserError, load_checkpoint
-from recon_tf.envs.process import environment
 
 WORKERS = 6  # simulators side by side: the policy acts for all of them at once
 MANAGES = 0.5  # share of its usual return that the expert has to keep
@@ -36,7 +31,7 @@ BANDS = 4  # groups of equally many episodes, by distance to the expert's states
 def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = False) -> dict:
   """Recovery of a loaded run, and with milestones of what it was on the way."""
   run, agent = loaded.run, loaded.agent
-  plan = make_plan(run, episodes or displaced.EPISODES)
+  plan = apart(displaced.make_jobs, run, episodes or displaced.EPISODES)
   with simulators(loaded, min(workers or WORKERS, len(plan['jobs']))) as envs_:
     way = expert_way(run, envs_[0].obs_space)
     result = summarize(plan, send(agent, envs_, plan['jobs']), way)
@@ -51,19 +46,6 @@ def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = Fals
   if milestones:
     result['milestones'] = curve
   return {**run.identity, 'step': loaded.meta['step'], **result}
-
-
-def make_plan(run: Run, episodes: int) -> dict:
-  """displaced.make_jobs in a process without TensorFlow."""
-  with tempfile.TemporaryDirectory() as folder:
-    out = pathlib.Path(folder) / 'jobs.json'
-    command = [sys.executable, '-m', displaced.__name__, str(run.path), str(out)]
-    command += ['--episodes', str(episodes)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    if done.returncode:
-      *_, last = done.stderr.strip().splitlines() or ['']
-      raise UserError(last.removeprefix('error: ') or 'the expert could not be measured.')
-    return json.loads(out.read_text())
 
 
 @contextlib.contextmanager
