@@ -5,7 +5,15 @@ from collections.abc import Callable, Sequence
 from recon_tf.analysis import regions
 from recon_tf.analysis.cost import MIB, RECORDS, group_cost
 from recon_tf.analysis.paper import COLUMNS, PAIR, load_paper, paper_compute
-from recon_tf.analysis.report.tables import NONE, Table, change, digits, fixed, robust_rows
+from recon_tf.analysis.report.tables import (
+  NONE,
+  Table,
+  change,
+  digits,
+  fixed,
+  paired_rows,
+  robust_table,
+)
 from recon_tf.analysis.runs import (
   Group,
   anchors_differ,
@@ -67,7 +75,7 @@ def robustness_table(groups: list[Group]) -> Table:
   rows, tasks = [], {x.setting: x.task for x in groups}
   found = with_data(groups, 'robust')
   results = [{**x, 'task': group.setting} for group, own in found for x in own]
-  for setting, own in grouped(robust_rows(results), lambda x: x[0]).items():
+  for setting, own in grouped(robust_table(results).rows, lambda x: x[0]).items():
     rows += [*own, *_paper_row('robustness', setting, tasks[setting])]
   episodes = sorted({x['episodes'] for x in results if 'episodes' in x})
   notes = ['Success in percent, return for DMC; means over seeds of the deterministic main policy.']
@@ -102,15 +110,9 @@ def gap_table(groups: list[Group]) -> Table:
   """tab:wm_diagnostics: prediction gaps and uncertainty, CMIL/RECON with relative change."""
   rows = []
   for setting, own in grouped(with_data(groups, 'gap'), lambda x: x[0].setting).items():
-    means, seeds = {}, {group.method: str(len(results)) for group, results in own}
-    for group, results in own:
-      numbers = [mean_of(gap_value(x, column) for x in results) for column in GAP_COLUMNS]
-      means[group.method] = numbers
-      rows.append((setting, group.method, seeds[group.method], *map(digits, numbers)))
-    if set(PAIR) <= set(means):
-      pairs = zip(*(means[x] for x in PAIR), strict=True)
-      cells = [f'{digits(a)}/{digits(b)} ({change(a, b)})' for a, b in pairs]
-      rows.append((setting, '/'.join(PAIR), '/'.join(seeds[x] for x in PAIR), *cells))
+    values = lambda x: {column: gap_value(x, column) for column in GAP_COLUMNS}
+    methods = {group.method: list(map(values, results)) for group, results in own}
+    rows += paired_rows(setting, methods, [*GAP_COLUMNS], digits, change)
     rows += _paper_row('gap', setting, own[0][0].task)
   notes = [
     'Discounted squared error of open-loop latents, lower is better: H15 on held-out expert '

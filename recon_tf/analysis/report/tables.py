@@ -2,23 +2,21 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Callable, Sequence
 
 from recon_tf.analysis.paper import COLUMNS, PAIR, paper_number
 from recon_tf.analysis.regions import demo_success
 from recon_tf.analysis.runs import (
-  PUSHED,
   Group,
   Run,
   expert_score,
+  grouped,
   minutes_trace,
   reached_step,
   run_score,
   settings_of,
 )
-from recon_tf.analysis.stats import Interval, interval, iqm
+from recon_tf.analysis.stats import Interval, interval, iqm, mean_of
 
 NONE = '–'
 
@@ -213,48 +211,34 @@ def _expert_notes(rows: list[Row]) -> list[str]:
   return notes + [words.format(*found, ', '.join(settings)) for found, settings in made.items()]
 
 
-# Robust deployment, for tables and for the terminal
+# Methods with their means over seeds, and CMIL/RECON pairs
 
 
-def robust_rows(results: Sequence[dict], shown: Sequence[str] = COLUMNS) -> list[tuple[str, ...]]:
-  """Every method's mean over its seeds in these columns, and CMIL/RECON pairs with deltas."""
-  rows = []
-  for task in sorted({x['task'] for x in results}):
-    own = [x for x in results if x['task'] == task]
-    percent = own[0]['measure'] == 'success'
-    means, seeds = {}, {}
-    for method in sorted({x['method'] for x in own}):
-      columns = [x['columns'] for x in own if x['method'] == method]
-      means[method], seeds[method] = seed_means(columns), str(len(columns))
-      cells = [_number(means[method].get(x), percent) for x in shown]
-      rows.append((task, method, seeds[method], *cells))
-    if set(PAIR) <= set(means):
-      first, second = (means[x] for x in PAIR)
-      cells = [_pair(first.get(x), second.get(x), percent) for x in shown]
-      rows.append((task, '/'.join(PAIR), '/'.join(seeds[x] for x in PAIR), *cells))
+def paired_rows(
+  setting: str, methods: dict[str, list[dict]], columns: Sequence[str], show: Callable,
+  compare: Callable,
+) -> list[tuple[str, ...]]:  # fmt: skip
+  """A row per method, each column over the runs that have it, and the pair with its differences."""
+  means = {k: [mean_of(x.get(c) for x in own) for c in columns] for k, own in methods.items()}
+  seeds = {k: str(len(own)) for k, own in methods.items()}
+  rows = [(setting, k, seeds[k], *map(show, numbers)) for k, numbers in means.items()]
+  if set(PAIR) <= set(means):
+    difference = lambda a, b: '' if a is None or b is None else f' ({compare(a, b)})'
+    pairs = zip(*(means[k] for k in PAIR), strict=True)
+    cells = [f'{show(a)}/{show(b)}{difference(a, b)}' for a, b in pairs]
+    rows.append((setting, '/'.join(PAIR), '/'.join(seeds[k] for k in PAIR), *cells))
   return rows
 
 
 def robust_table(results: Sequence[dict], shown: Sequence[str] = COLUMNS) -> Table:
-  """As evaluate prints it."""
+  """Robust deployment, as evaluate prints it; pairs as in the paper: 41.3/100.0 (+58.7 pp)."""
+  rows = []
+  for task, own in sorted(grouped(results, lambda x: x['task']).items()):
+    factor, unit = (100, ' pp') if own[0]['measure'] == 'success' else (1, '')
+    methods = grouped(sorted(own, key=lambda x: x['method']), lambda x: x['method'])
+    columns = {k: [x['columns'] for x in v] for k, v in methods.items()}
+    show = lambda x, factor=factor: fixed(None if x is None else factor * x, 1)
+    compare = lambda a, b, factor=factor, unit=unit: f'{factor * (b - a):+.1f}{unit}'
+    rows += paired_rows(task, columns, shown, show, compare)
   head = ('task', 'method', 'seeds', *shown)
-  return Table('robustness', 'Robust deployment', head, tuple(robust_rows(results, shown)))
-
-
-def seed_means(runs: Sequence[dict[str, float]]) -> dict[str, float]:
-  """Columns averaged over seeds, each over the runs that have it."""
-  values = {x: [run[x] for run in runs if x in run] for x in (*COLUMNS, PUSHED)}
-  return {x: float(np.mean(v)) for x, v in values.items() if v}
-
-
-def _number(value: float | None, percent: bool) -> str:
-  return NONE if value is None else f'{100 * value if percent else value:.1f}'
-
-
-def _pair(first: float | None, second: float | None, percent: bool) -> str:
-  """As in the paper: 41.3/100.0 (+58.7 pp), and returns without a unit."""
-  text = f'{_number(first, percent)}/{_number(second, percent)}'
-  if first is None or second is None:
-    return text
-  delta = (second - first) * (100 if percent else 1)
-  return f'{text} ({delta:+.1f}{" pp" if percent else ""})'
+  return Table('robustness', 'Robust deployment', head, tuple(rows))
