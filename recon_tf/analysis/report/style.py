@@ -36,7 +36,7 @@ REGION_COLORS = {'support': '#009E73', 'near': '#F0E442', 'far': '#CC79A7'}
 GREY = '#666666'
 EXPERT = {'color': '#333333', 'lw': 1, 'ls': (0, (4, 3)), 'label': 'expert'}
 DPI = 110
-FREQUENT, SPANNING = 48, 32  # colours of a PNG
+FREQUENT, SPANNING = 64, 64  # colours of a PNG
 STYLE = {
   'font.size': 9,
   'font.family': 'DejaVu Sans',
