@@ -31,7 +31,7 @@ LEFT_OUT = {
 DIGITS, METRIC_DIGITS = 6, 4  # significant ones
 POINTS = 100  # records of a run's metrics, and more where the clock needs them
 CLIPS = ('recon',)  # methods whose first seed keeps its newest open-loop prediction
-COLOURS = 32  # of such a clip
+COLOURS = 128  # of such a clip
 
 
 def archive_runs(
@@ -109,7 +109,9 @@ def keep_clips(run: Run, folder: pathlib.Path) -> None:
 def write_clip(path: pathlib.Path, frames: np.ndarray) -> None:
   """One palette for all frames: a third of the bytes."""
   _, height, width, _ = frames.shape
-  film = Image.fromarray(frames.reshape(-1, width, 3)).quantize(COLOURS, dither=Image.Dither.NONE)
+  film = Image.fromarray(frames.reshape(-1, width, 3))
+  # Median cuts would give a ball of a few pixels the colour of another.
+  film = film.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
   first, *others = [film.crop((0, i * height, width, (i + 1) * height)) for i in range(len(frames))]
   first.save(path, save_all=True, append_images=others, duration=100, loop=0)
 

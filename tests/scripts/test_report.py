@@ -247,4 +247,4 @@ def check_clip(kept, gifs, run):
   made = frames_of(kept[max(gifs)]).astype(int)
   expected = clearest(frames_of(gifs[max(gifs)]), run.config.env.size[1]).astype(int)
   assert made.shape == expected.shape
-  assert np.abs(made - expected).mean() < 4
+  assert np.abs(made - expected).mean() < 2
