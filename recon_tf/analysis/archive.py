@@ -1,8 +1,8 @@
 """Runs small enough to commit: all that tables and figures are made from, and no more.
 
-results/<variant>.json.gz holds configs, thinned metrics, evaluations and diagnoses of all runs of
-a variant, results/<variant>.npz where their steps went, results/videos clips of a few of them.
-Weights, pictures and demonstrations stay where they are.
+results/<variant>.json.gz holds configs, thinned metrics, evaluations, diagnoses and where steps
+went of all runs of a variant, results/videos open-loop predictions of a few of them. Weights,
+pictures and demonstrations stay where they are.
 """
 
 import dataclasses
@@ -21,14 +21,17 @@ from recon_tf.analysis.commands import train_command
 from recon_tf.analysis.cost import RECORDS, run_cost
 from recon_tf.analysis.runs import ARCHIVE, Run, archive_home, grouped, open_archive
 from recon_tf.common.files import read_lines, try_json, write_bytes
-from recon_tf.common.logger import encode_gif
-from recon_tf.common.npz import write_npz
 
 COPIED = ('eval/*.json', 'diagnose/*.json')
-DIGITS = 6  # significant ones of a metric
-POINTS = 250  # records of a run's metrics, and more where the clock needs them
-STEPS = 4000  # states of a run, evenly spread
-CLIPS = ('recon',)  # methods whose first seed keeps its newest videos
+# Single episodes and candidates, which no table or figure shows.
+LEFT_OUT = {
+  'eval/recovery.json': ('episodes',),
+  'diagnose/recoverability.json': ('distance', 'label', 'gate'),
+}
+DIGITS, METRIC_DIGITS = 6, 4  # significant ones
+POINTS = 100  # records of a run's metrics, and more where the clock needs them
+CLIPS = ('recon',)  # methods whose first seed keeps its newest open-loop prediction
+COLOURS = 128  # of such a clip
 
 
 def archive_runs(
@@ -49,27 +52,14 @@ def add_runs(runs: list[Run], path: pathlib.Path, clips: Sequence[str] = CLIPS) 
   """One archive with these runs in it, and what it held before at other places."""
   path.parent.mkdir(parents=True, exist_ok=True)
   place = archive_home(path)
-  entries, arrays = {}, {}
-  for run in open_archive(path) if path.exists() else []:
-    entries[run.kept['path']] = run.kept
-  beside = place.with_name(f'{place.name}.npz')
-  if beside.exists():
-    with np.load(beside, allow_pickle=False) as file:
-      arrays = {k: file[k] for k in file.files}
+  entries = {x.kept['path']: x.kept for x in (open_archive(path) if path.exists() else ())}
   chosen = {(x.task, x.method): x for x in reversed(sorted(runs, key=lambda x: x.seed))}
   for run in runs:
     entry = make_entry(run, place.name)
     entries[entry['path']] = entry
-    kept = make_arrays(run)
-    mine = f'{entry["path"]}/'
-    arrays = {k: v for k, v in arrays.items() if not k.startswith(mine)}
-    arrays |= {mine + k: v for k, v in kept.items()}
     if run.method in clips and run is chosen[run.task, run.method]:
       keep_clips(run, path.parent / 'videos' / place.name / entry['path'].replace('/', '-'))
-  content = {'variant': place.name, 'runs': [entries[k] for k in sorted(entries)]}
-  write_gzip(path, content)
-  if arrays:
-    write_npz(beside, {k: arrays[k] for k in sorted(arrays)}, compress=True)
+  write_gzip(path, {'variant': place.name, 'runs': [entries[k] for k in sorted(entries)]})
   return path
 
 
@@ -90,7 +80,8 @@ def make_entry(run: Run, variant: str) -> dict:
     'starts': run.starts(),
     'demo_success': regions.demo_success(run),
     'cost': {k: dataclasses.asdict(run_cost(run))[k] for k in ('parts', 'checkpoint_mib')},
-    'files': {k: _short(v) for k, v in files.items() if v},
+    'allocation': regions.allocation(run),
+    'files': {k: _short(_shown(k, v)) for k, v in files.items() if v},
     'metrics': _thinned(read_lines(run.path / 'metrics.jsonl', {'step': int})),
   }
 
@@ -101,29 +92,28 @@ def _placeless(config: dict) -> dict:
   return {**{k: v for k, v in config.items() if k != 'logdir'}, 'demos': demos}
 
 
-def make_arrays(run: Run) -> dict[str, np.ndarray]:
-  """Where steps went: positions in a maze, distances to the expert elsewhere."""
-  steps, cloud = regions.real_steps(run), regions.expert_cloud(run)
-  if steps is None:
-    return {}
-  rows = np.linspace(0, len(steps.distance) - 1, min(STEPS, len(steps.distance))).round()
-  rows = rows.astype(int)
-  arrays = {'explorer': steps.explorer[rows]}
-  if steps.position is None:
-    return {**arrays, 'distance': steps.distance[rows].astype(np.float16)}
-  whole = lambda x: np.round(x / regions.UNIT).astype(np.int16)
-  return {**arrays, 'position': whole(steps.position[rows]), 'expert': whole(cloud)}
+def _shown(name: str, content: dict) -> dict:
+  return {k: v for k, v in content.items() if k not in LEFT_OUT.get(name, ())}
 
 
 def keep_clips(run: Run, folder: pathlib.Path) -> None:
-  """The newest GIF of each kind; of predictions side by side the clearest alone."""
+  """The newest open-loop GIF: of predictions side by side the clearest, in few colours."""
   shutil.rmtree(folder, ignore_errors=True)
   for tag, gifs in run.gifs().items():
-    width = run.config.env.size[1] if tag.startswith('open_loop/') else 0
-    path = folder / f'{tag}-{max(gifs):09d}.gif'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    gif = gifs[max(gifs)]
-    path.write_bytes(encode_gif(clearest(frames_of(gif), width), 10) if width else gif)
+    if tag.startswith('open_loop/'):
+      path = folder / f'{tag}-{max(gifs):09d}.gif'
+      path.parent.mkdir(parents=True, exist_ok=True)
+      write_clip(path, clearest(frames_of(gifs[max(gifs)]), run.config.env.size[1]))
+
+
+def write_clip(path: pathlib.Path, frames: np.ndarray) -> None:
+  """One palette for all frames: a third of the bytes."""
+  _, height, width, _ = frames.shape
+  film = Image.fromarray(frames.reshape(-1, width, 3))
+  # Median cuts would give a ball of a few pixels the colour of another.
+  film = film.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+  first, *others = [film.crop((0, i * height, width, (i + 1) * height)) for i in range(len(frames))]
+  first.save(path, save_all=True, append_images=others, duration=100, loop=0)
 
 
 def frames_of(gif: bytes) -> np.ndarray:
@@ -158,18 +148,15 @@ def _thinned(records: list[dict]) -> dict[str, list]:
     chosen |= {int(i), int(i) + 1}
   rows = [records[i] for i in sorted(chosen)]
   keys = dict.fromkeys(k for x in rows for k in x)
+  places = lambda key: DIGITS if key == 'time/minutes' else METRIC_DIGITS
   number = lambda x: x if isinstance(x, (int, float)) else None
-  return {k: [_rounded(number(x.get(k))) for x in rows] for k in ['step', *keys]}
+  return {k: [_short(number(x.get(k)), places(k)) for x in rows] for k in ['step', *keys]}
 
 
-def _rounded(value):
-  return float(f'{value:.{DIGITS}g}') if isinstance(value, float) else value
-
-
-def _short(value):
+def _short(value, digits: int = DIGITS):
   """JSON with fewer digits."""
   if isinstance(value, dict):
-    return {k: _short(v) for k, v in value.items()}
+    return {k: _short(v, digits) for k, v in value.items()}
   if isinstance(value, list):
-    return [_short(x) for x in value]
-  return _rounded(value)
+    return [_short(x, digits) for x in value]
+  return float(f'{value:.{digits}g}') if isinstance(value, float) else value

@@ -6,14 +6,13 @@ Tasks without a planar position have the distance of their vectors instead, in d
 demonstrations per dimension, and no regions.
 """
 
-import dataclasses
 import pathlib
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from recon_tf.analysis.runs import Run
-from recon_tf.common.episodes import list_files, load_meta
+from recon_tf.common.episodes import Episode, list_files, load_meta
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import warn_once
 from recon_tf.common.npz import UNREADABLE
@@ -23,57 +22,74 @@ from recon_tf.demos.ensure import demo_folder
 SUPPORT, NEAR = 0.025, 0.10
 REGIONS = ('support', 'near', 'far')
 PLANE = 'log_position'
-UNIT = 2e-4  # metres, of positions in an archive
+CELL = 0.08  # metres, of the map of visits
+SHOWN = 120  # states of the demonstrations on that map
+TUBE = 0.25  # metres off the way that count as back after a window
+QUANTILE = 90  # in percent, of distances
 
 
-@dataclasses.dataclass(frozen=True)
-class Steps:
-  """States that real steps after the random ones led to, and who acted."""
+class Way:
+  """Where demonstrations went: places in a plane, elsewhere vectors in units of deviations."""
 
-  explorer: np.ndarray  # bool [steps]
-  distance: np.ndarray  # [steps], to the nearest expert state
-  position: np.ndarray | None = None  # [steps, 2] in mazes
+  def __init__(self, episodes: list[Episode], keys: tuple[str, ...] = ()):
+    planar = lambda x: x.get(PLANE, np.zeros(0)).shape[1:] == (2,)
+    self.plane = not keys and all(map(planar, episodes))
+    self.keys = (PLANE,) if self.plane else keys or _vector_keys(episodes[0])
+    if not self.plane and self.keys:
+      deviation = np.concatenate([self._join(x) for x in episodes]).std(0)
+      self._used = deviation > 1e-4  # an entry that never changes has no unit
+      self._scale = deviation[self._used]
+    self.shown = [self.points(x) for x in episodes] if self.keys else []
+    self.states = np.concatenate(self.shown) if self.keys else np.zeros((0, 0))
+    self._tree = cKDTree(self.states) if self.keys else None
 
-  def shares(self, explorer: bool) -> dict[str, float] | None:
-    """Fraction of the steps in each region, None without a step or without regions."""
-    chosen = self.distance[self.explorer == explorer]
-    if self.position is None or not len(chosen):
+  def _join(self, rows: Episode) -> np.ndarray:
+    return np.concatenate([np.asarray(rows[k], float) for k in self.keys], -1)
+
+  def points(self, rows: Episode) -> np.ndarray:
+    """Places, or vectors whose plain distance is the root mean square over their entries."""
+    if self.plane:
+      return self._join(rows)
+    scaled = self._join(rows)[..., self._used] / self._scale
+    return scaled / np.sqrt(max(scaled.shape[-1], 1))
+
+  def distance(self, points: np.ndarray) -> np.ndarray:
+    """d_E: to the nearest demonstrated state."""
+    return self._tree.query(points)[0]
+
+  def tube(self) -> float | None:
+    """What counts as back: in vectors where nine of ten states of one demonstration lie of the
+    others; a single demonstration does not tell."""
+    if self.plane:
+      return TUBE
+    if len(self.shown) < 2:
       return None
-    counts = np.bincount(region_of(chosen), minlength=len(REGIONS))
-    return dict(zip(REGIONS, (counts / len(chosen)).tolist(), strict=True))
-
-  def mean_distance(self, explorer: bool) -> float | None:
-    """Of the steps to the expert's states, None without a step."""
-    chosen = self.distance[self.explorer == explorer]
-    return float(chosen.mean()) if len(chosen) else None
+    others = lambda i: np.concatenate(self.shown[:i] + self.shown[i + 1 :])
+    away = [cKDTree(others(i)).query(x)[0] for i, x in enumerate(self.shown)]
+    return float(np.percentile(np.concatenate(away), QUANTILE))
 
 
-class Cloud:
-  """The expert's vectors, each entry divided by its deviation."""
-
-  def __init__(self, vectors: dict[str, np.ndarray]):
-    self.keys = tuple(sorted(vectors))
-    deviation = self._join(vectors).std(0)
-    self._used = deviation > 1e-4  # an entry that never changes has no unit
-    self._scale = deviation[self._used]
-    self._tree = cKDTree(self.scaled(vectors))
-
-  def _join(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.asarray(vectors[k], float) for k in self.keys], -1)
-
-  def scaled(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
-    """As points whose plain distance is the root mean square over the entries."""
-    rows = self._join(vectors)[..., self._used] / self._scale
-    return rows / np.sqrt(max(rows.shape[-1], 1))
-
-  def distance(self, vectors: dict[str, np.ndarray]) -> np.ndarray:
-    """To the nearest of the expert's states."""
-    return self._tree.query(self.scaled(vectors))[0]
+def find_way(run: Run, keys: tuple[str, ...] = ()) -> Way | None:
+  """None if the demonstrations are gone or have neither places nor these vectors."""
+  shown = demonstrations(run, keys)
+  way = Way(shown, keys) if shown else None
+  return way if way and way.keys else None
 
 
-def _is_vector(key: str, value: np.ndarray) -> bool:
-  usual = key.startswith(('log_', 'is_')) or key in ('action', 'reward', 'discount')
-  return not usual and value.ndim == 2 and value.dtype.kind == 'f'
+def find_plane(run: Run) -> Way | None:
+  """The way of a task with places in a plane, None for others."""
+  way = find_way(run)
+  return way if way and way.plane else None
+
+
+def _vector_keys(episode: Episode) -> tuple[str, ...]:
+  """What tells states apart where there is no plane, () for pictures alone."""
+  usual = lambda k: k.startswith(('log_', 'is_')) or k in ('action', 'reward', 'discount')
+  vector = lambda v: v.ndim == 2 and v.dtype.kind == 'f'
+  return tuple(k for k, v in sorted(episode.items()) if not usual(k) and vector(v))
+
+
+# Steps of a run
 
 
 def region_of(distance: np.ndarray) -> np.ndarray:
@@ -81,75 +97,61 @@ def region_of(distance: np.ndarray) -> np.ndarray:
   return np.searchsorted([SUPPORT, NEAR], distance, side='left')
 
 
-def expert_distance(position: np.ndarray, cloud: np.ndarray) -> np.ndarray:
-  """d_E: distance to the nearest of the expert's states."""
-  return cKDTree(cloud).query(position)[0]
+def allocation(run: Run) -> dict | None:
+  """Steps by who acted ('explorer', 'main'), their distance and, in mazes, regions and a map.
 
-
-def real_steps(run: Run) -> Steps | None:
-  """All steps of a run; None without episodes or demonstrations."""
+  None without episodes or demonstrations.
+  """
   if run.kept:
-    return _kept_steps(run)
-  positions = expert_cloud(run)
-  vectors = vector_cloud(run) if positions is None else None
-  rows = _reached(run, vectors.keys if vectors else (PLANE,))
+    return run.kept.get('allocation')
+  way = find_way(run)
+  rows = _reached(run, way.keys) if way else {}
   if not rows:
     return None
-  explorer = rows.pop('log_explorer').reshape(-1) > 0
-  if positions is not None:
-    return Steps(explorer, expert_distance(rows[PLANE], positions), rows[PLANE])
-  return Steps(explorer, vectors.distance(rows)) if vectors else None
+  explorer, points = rows['log_explorer'].reshape(-1) > 0, way.points(rows)
+  distance = way.distance(points)
+  parts = {'explorer': distance[explorer], 'main': distance[~explorer]}
+  found = {k: _shares(v, way.plane) for k, v in parts.items() if len(v)}
+  return {**found, 'map': map_visits(points, way.states)} if way.plane else found
 
 
-def vector_keys(episodes: list[dict[str, np.ndarray]]) -> tuple[str, ...]:
-  """What tells states apart where there is no plane, () for pictures alone."""
-  return tuple(k for k, v in sorted(episodes[0].items()) if _is_vector(k, v)) if episodes else ()
+def _shares(distance: np.ndarray, plane: bool) -> dict[str, float]:
+  found = {'steps': len(distance), 'distance': float(distance.mean())}
+  if not plane:
+    return found
+  shares = np.bincount(region_of(distance), minlength=len(REGIONS)) / len(distance)
+  return {**found, **dict(zip(REGIONS, shares.tolist(), strict=True))}
 
 
-def _reached(run: Run, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+def map_visits(places: np.ndarray, shown: np.ndarray) -> dict:
+  """Steps in each cell of a grid that begins at `low` cells, and some of the expert's places."""
+  cells = np.floor(places / CELL).astype(int)
+  low = cells.min(0)
+  counts = np.zeros(cells.max(0) - low + 1, int)
+  np.add.at(counts, tuple((cells - low).T), 1)
+  rows = np.linspace(0, len(shown) - 1, min(SHOWN, len(shown))).round().astype(int)
+  return {'low': low.tolist(), 'counts': counts.tolist(), 'expert': shown[rows].round(2).tolist()}
+
+
+def _reached(run: Run, keys: tuple[str, ...]) -> Episode:
   """What steps led to, without the random ones that fill the replay first; empty if none."""
   keys = (*keys, 'log_explorer')
   found = [read_keys(x, keys) for x in list_files(run.path / 'train_episodes')]
   # Row t holds the state that the action of row t led to; row 0 was led to by none.
   rows = {k: np.concatenate([x[k][1:] for x in found if x]) for k in keys if any(found)}
-  first = run.config.prefill if run.config.prefill_policy == 'random' else 0
-  rows = {k: v[first:] for k, v in rows.items()}
+  rows = {k: v[random_steps(run) :] for k, v in rows.items()}
   return rows if rows and len(rows['log_explorer']) else {}
 
 
-def _kept_steps(run: Run) -> Steps | None:
-  explorer = run.array('explorer')
-  if explorer is None:
-    return None
-  position = run.array('position')
-  if position is None:
-    return Steps(explorer, run.array('distance').astype(np.float64))
-  position = _metres(position)
-  return Steps(explorer, expert_distance(position, expert_cloud(run)), position)
+def random_steps(run: Run) -> int:
+  """How many random steps fill the replay first."""
+  return run.config.prefill if run.config.prefill_policy == 'random' else 0
 
 
-def expert_cloud(run: Run) -> np.ndarray | None:
-  """Planar positions of the demonstrations that the run learned from, [states, 2]."""
-  if run.kept:
-    kept = run.array('expert')
-    return None if kept is None else _metres(kept)
-  found = [x[PLANE] for x in demonstrations(run) if PLANE in x and x[PLANE].shape[1:] == (2,)]
-  return np.concatenate(found) if found else None
+# Demonstrations
 
 
-def vector_cloud(run: Run, keys: tuple[str, ...] = ()) -> Cloud | None:
-  """The demonstrations' vectors, these or all; None if they are gone or have none."""
-  shown = demonstrations(run, keys)
-  keys = keys or vector_keys(shown)
-  return Cloud({k: np.concatenate([x[k] for x in shown]) for k in keys}) if keys and shown else None
-
-
-def _metres(kept: np.ndarray) -> np.ndarray:
-  """Archives keep whole units; the first ones kept floats."""
-  return kept * (UNIT if kept.dtype.kind == 'i' else 1.0)
-
-
-def demonstrations(run: Run, keys: tuple[str, ...] = ()) -> list[dict[str, np.ndarray]]:
+def demonstrations(run: Run, keys: tuple[str, ...] = ()) -> list[Episode]:
   """What the run learned from, without pictures or these arrays alone; empty if they are gone."""
   folder = demo_place(run)
   paths = list_files(folder)[: run.config.demo_episodes] if folder else []
@@ -181,7 +183,7 @@ def demo_success(run: Run) -> tuple[int, int] | None:
   return sum(meta['successes']), len(meta['successes']) + meta.get('rejected', 0)
 
 
-def read_keys(path: pathlib.Path, keys: tuple[str, ...] = ()) -> dict[str, np.ndarray] | None:
+def read_keys(path: pathlib.Path, keys: tuple[str, ...] = ()) -> Episode | None:
   """Some arrays of an episode, or all but pictures; None if one is missing or it is damaged."""
   try:
     with np.load(path, allow_pickle=False) as file:

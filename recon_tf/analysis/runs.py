@@ -5,7 +5,6 @@ A run is a folder logdir/<task>/<method>/<seed>, or an entry of results/<variant
 """
 
 import dataclasses
-import functools
 import gzip
 import hashlib
 import json
@@ -19,7 +18,6 @@ from recon_tf.common.config import Config, load_config, load_saved
 from recon_tf.common.episodes import load_meta
 from recon_tf.common.errors import UserError
 from recon_tf.common.files import check_fields, read_lines, try_json
-from recon_tf.common.npz import UNREADABLE, read_npz
 from recon_tf.common.versions import START, door, read_starts
 
 ARCHIVE = '.json.gz'
@@ -140,12 +138,6 @@ class Run:
     """Versions and machine at every start."""
     return self.kept['starts'] if self.kept else read_starts(self.path)
 
-  def array(self, name: str) -> np.ndarray | None:
-    """An array that the archive keeps beside its JSON."""
-    if not self.kept:
-      return None
-    return _arrays(f'{self.home}.npz').get(f'{self.kept["path"]}/{name}')
-
   def gifs(self) -> dict[str, dict[int, bytes]]:
     """GIFs by tag and step."""
     folder = self.path / 'videos'
@@ -224,16 +216,6 @@ def _columns(kept: dict) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     if key != 'step' and known.any():
       found[key] = steps[known], values[known]
   return found
-
-
-@functools.lru_cache(maxsize=4)  # every run of a variant asks for the same file
-def _arrays(path: str) -> dict[str, np.ndarray]:
-  if not pathlib.Path(path).exists():
-    return {}
-  try:
-    return read_npz(path)
-  except UNREADABLE as error:
-    raise UserError(f"Cannot read '{path}': {error}; restore or remove the file.") from error
 
 
 # Groups

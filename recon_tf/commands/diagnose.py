@@ -4,8 +4,7 @@ import argparse
 
 import numpy as np
 
-from recon_tf.analysis.report import measures, windows
-from recon_tf.analysis.report.diagnostics import part_figure
+from recon_tf.analysis.report import diagnostics, measures
 from recon_tf.analysis.report.style import save_figure
 from recon_tf.analysis.runs import FILES, Run, group_runs
 from recon_tf.commands.each_run import add_runs, each_run, write
@@ -18,7 +17,7 @@ TABLES = {
   'gap': (measures.gap_table, measures.deciles_table),
   'recoverability': (measures.recoverability_table, measures.tube_table),
   'acquisition': (measures.acquisition_table,),
-  'windows': (windows.brought_table, windows.taught_table, windows.returned_table),
+  'windows': (measures.brought_table, measures.taught_table, measures.returned_table),
 }
 STAGES = ('1', '2', '3', '4', '5')
 
@@ -109,8 +108,8 @@ def show(name: str, run: Run, result: dict) -> None:
   left = result.get('left_out') or {}
   for what in left:
     print(f'left out: {what}: {left[what]}' if isinstance(left, dict) else f'unreadable: {what}')
-  figure = windows.windows_figure(groups) if name == 'windows' else part_figure(groups, name)
-  if figure:
+  if name in diagnostics.PARTS:
+    figure = diagnostics.rows_figure(groups, diagnostics.PARTS[name])
     save_figure(figure, run.path / 'diagnose', name)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from recon_tf import envs
 from recon_tf.analysis.diagnose import robustness
 from recon_tf.analysis.paper import COLUMNS
-from recon_tf.analysis.report.tables import Table, robust_table
-from recon_tf.analysis.runs import PUSHED, Run
+from recon_tf.analysis.report.measures import recovery_table
+from recon_tf.analysis.report.tables import Table, fixed, robust_table
+from recon_tf.analysis.runs import PUSHED, Run, group_runs
 from recon_tf.commands.each_run import add_runs, each_run, write
 from recon_tf.common import UserError, cache
 from recon_tf.common.arguments import Parser, ranged
@@ -106,8 +107,10 @@ def recover_run(run: Run, args: argparse.Namespace) -> dict:
   with trained(run) as loaded:
     print(f'{run.path}: step {loaded.meta["step"]}', flush=True)
     result = recovery.measure(loaded, args.episodes, args.workers, args.milestones)
-  print('\n'.join(recovery.lines(result)))
   write(run.path / 'eval' / 'recovery.json', result)
+  print(f'\n{recovery_table(group_runs([run])).text()}')
+  for x in result.get('milestones', ()):
+    print(f'recovery at step {x["step"]}: {fixed(x["score"])}')
   return result
 
 

@@ -14,7 +14,10 @@ def main() -> None:
   parser.add_argument('logdirs', nargs='*', help='folders with runs to add; none writes anew')
   parser.add_argument('--out', default='results', help='where to write; its notes.md is included')
   parser.add_argument(
-    '--clips', nargs='*', default=CLIPS, help='methods whose first seed keeps its newest videos'
+    '--clips',
+    nargs='*',
+    default=CLIPS,
+    help='methods whose first seed keeps its newest open-loop prediction',
   )
   args = parser.parse_args()
   out = pathlib.Path(args.out)

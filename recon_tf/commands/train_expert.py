@@ -130,19 +130,22 @@ def adjust(params: list[np.ndarray], change: np.ndarray) -> list[np.ndarray]:
 
 def plot(folder: pathlib.Path, target: str) -> None:
   """The training curves that are shipped beside the weights."""
-  import matplotlib.pyplot as plt
+  from recon_tf.analysis.report import style
 
-  paths = sorted(folder.glob('*.jsonl'))
-  figure, axes = plt.subplots(1, len(paths), figsize=(4 * len(paths), 3), squeeze=False)
-  for axis, path in zip(axes[0], paths, strict=True):
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    rows = [x for x in rows if 'step' in x]
-    axis.plot([x['step'] / 1000 for x in rows], [x['eval'] for x in rows], marker='.')
-    axis.set(title=path.stem, xlabel='thousand decisions', ylabel='return, 5 episodes')
-    axis.set_ylim(0, 1000)
-    axis.grid(alpha=0.3)
-  figure.tight_layout()
-  figure.savefig(target, dpi=80)
+  @style.STYLED
+  def draw(paths: list[pathlib.Path]):
+    figure, panels = style.make_panels([style.task_name(x.stem) for x in paths])
+    for axes, path in zip(panels.values(), paths, strict=True):
+      rows = [json.loads(line) for line in path.read_text().splitlines()]
+      rows = [x for x in rows if 'step' in x]
+      axes.plot([x['step'] for x in rows], [x['eval'] for x in rows], marker='.')
+      style.step_axis(axes)
+      axes.set(xlabel='decisions', ylabel='return, mean of 5 episodes', ylim=(0, 1000))
+    return figure
+
+  target = pathlib.Path(target)
+  figure = draw(sorted(folder.glob('*.jsonl')))
+  style.save_figure(figure, target.parent, target.stem, vector=False)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recon_tf.analysis.regions import REGIONS
-from recon_tf.analysis.report import diagnostics
+from recon_tf.analysis.report.registry import FIGURES
 from recon_tf.analysis.runs import FILES, group_runs, open_run
 from tests.helpers.run_fixtures import digests, refused, script
 from tests.helpers.written_measures import write_acquisition, write_gap, write_recoverability
@@ -89,13 +89,8 @@ def check_acquisition(found):
 def check_figures(run, numbers):
   """Figures come from these files, and written ones of other tests have no key beyond them."""
   (group,) = group_runs([open_run(run)])
-  for figure_of in (
-    diagnostics.mechanism_figure,
-    diagnostics.diagnostics_figure,
-    diagnostics.deciles_figure,
-    diagnostics.gap_figure,
-  ):
-    figure = figure_of([group])
+  for name in ('mechanism', 'diagnostics', 'deciles', 'gap'):
+    figure = FIGURES[name].figure([group])
     assert not any('No data yet' in x.get_text() for axes in figure.axes for x in axes.texts)
   other = make_run(home(run) / 'written')
   write_gap(other, 1.0, 1.0, 1.0)

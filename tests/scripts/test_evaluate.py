@@ -59,6 +59,8 @@ def test_recovery_repeats_itself_and_has_a_curve(run, tmp_path):
   flags = ('--recovery', '--episodes', 4, '--workers', 3)
   first = script('evaluate', run, *flags, '--milestones', cwd=tmp_path)
   assert first.returncode == 0, first.stderr
+  assert 'all that count' in first.stdout
+  assert 'recovery at step 180: ' in first.stdout
   found = json.loads((run / 'eval' / 'recovery.json').read_text())
   assert found['step'] == 180
   assert found['expert'] == 1

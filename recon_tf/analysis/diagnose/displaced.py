@@ -1,24 +1,19 @@
 """Displaced states of a run's task and how its expert fares from them, without TensorFlow.
 
-Run as a program of its own, because simulators and TensorFlow do not go together in a process:
-`python -m recon_tf.analysis.diagnose.displaced RUN OUT`. The jobs depend on task, settings,
-demonstrations and seed of the run, never on its method.
+Called in a process of its own, because simulators and TensorFlow do not go together in one. The
+jobs depend on task, settings, demonstrations and seed of the run, never on its method.
 
 A job is an episode: the simulator's seed, in mazes where the ball is placed, elsewhere the actions
 that lead off the way (the expert's up to a random time, then one constant random action). Where a
 task has no expert the policy itself acts for the first `lead` decisions.
 """
 
-import argparse
-import json
-import pathlib
-
 import numpy as np
 
-from recon_tf import common, envs, experts
+from recon_tf import envs, experts
 from recon_tf.analysis import regions
 from recon_tf.analysis.diagnose import mazes
-from recon_tf.analysis.runs import Run, open_run
+from recon_tf.analysis.runs import Run
 from recon_tf.common.episodes import list_files
 from recon_tf.common.errors import UserError
 
@@ -65,13 +60,13 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _maze_jobs(run: Run, env, expert, episodes: int) -> dict:
-  way = regions.expert_cloud(run)
+  way = regions.find_plane(run)
   if way is None:
     raise UserError(
       f"the demonstrations of '{run.path}' are gone or have no positions; {ELSEWHERE}"
     )
   map_ = mazes.Map(env.maze)
-  off = mazes.cells_off(map_.free, {map_.cell(x) for x in way})
+  off = mazes.cells_off(map_.free, {map_.cell(x) for x in way.states})
   jobs = [*_near_jobs(run, env, map_, way, episodes), *_cell_jobs(run, env, map_, off, episodes)]
   for job in jobs:
     job['expert'] = _success(env, expert, _placed(env, job))
@@ -93,7 +88,7 @@ def _visits(run: Run, map_: mazes.Map) -> dict[str, dict]:
   return visits
 
 
-def _near_jobs(run: Run, env, map_: mazes.Map, way: np.ndarray, episodes: int) -> list[dict]:
+def _near_jobs(run: Run, env, map_: mazes.Map, way: regions.Way, episodes: int) -> list[dict]:
   jobs = []
   for number, distance in enumerate(DISTANCES):
     rng = _rng(run, 0, number)
@@ -218,16 +213,3 @@ def _policy_jobs(run: Run, env, episodes: int) -> dict:
 def _job(kind: str, difficulty: float, seed: int, **values) -> dict:
   empty = {'place': None, 'lead': 0, 'actions': [], 'expert': None}
   return {'kind': kind, 'difficulty': difficulty, 'seed': seed, **empty, **values}
-
-
-def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__)
-  parser.add_argument('run')
-  parser.add_argument('out')
-  parser.add_argument('--episodes', type=int, default=EPISODES)
-  args = parser.parse_args()
-  pathlib.Path(args.out).write_text(json.dumps(make_jobs(open_run(args.run), args.episodes)))
-
-
-if __name__ == '__main__':
-  common.run(main)

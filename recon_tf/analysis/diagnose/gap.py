@@ -127,18 +127,18 @@ def diagnose(trained: Trained) -> dict:
   found = model.gaps(expert, EXPERT_HORIZON)
   result['expert'] = _means(found, EXPERT_HORIZON)
   groups = {'expert': _flat(found)}
-  cloud = regions.expert_cloud(run)
-  if cloud is not None:
-    groups = _by_region(trained, model, expert, cloud)
+  way = regions.find_plane(run)
+  if way:
+    groups = _by_region(trained, model, expert, way)
     result['regions'] = {k: _summary(v) for k, v in groups.items()}
   result['deciles'] = {k: deciles(**v) for k, v in groups.items()}
   return result
 
 
-def replay_episodes(run, most: int = REPLAY_EPISODES) -> list[Episode]:
+def replay_episodes(run) -> list[Episode]:
   """Collected episodes, evenly spread over the run; damaged files are named and passed over."""
   paths = run.episodes()
-  spread = np.linspace(0, len(paths) - 1, min(most, len(paths))).round().astype(int)
+  spread = np.linspace(0, len(paths) - 1, min(REPLAY_EPISODES, len(paths))).round().astype(int)
   episodes = []
   for path in [paths[i] for i in spread]:
     try:
@@ -159,8 +159,8 @@ def deciles(gap: np.ndarray, uncertainty: np.ndarray) -> dict:
   }
 
 
-def _by_region(trained: Trained, model: Model, expert: list[Episode], cloud) -> dict:
-  """Starting points of held-out episodes and of probes, parted by their distance to the cloud."""
+def _by_region(trained: Trained, model: Model, expert: list[Episode], way) -> dict:
+  """Starting points of held-out episodes and of probes, parted by their distance to the way."""
   made = recorded.make_probes(trained.env, expert)
   episodes = [*expert, *(x.episode for x in made)]
   measured = model.gaps(episodes, EXPERT_HORIZON)
@@ -171,7 +171,7 @@ def _by_region(trained: Trained, model: Model, expert: list[Episode], cloud) -> 
     starts = len(found['gap'])
     parts.append({k: v[first:] for k, v in found.items()})
     position = episode['log_position'][first:starts]
-    indices.append(regions.region_of(regions.expert_distance(position, cloud)))
+    indices.append(regions.region_of(way.distance(position)))
   flat, index = _flat(parts), np.concatenate(indices)
   groups = {x: {k: v[index == i] for k, v in flat.items()} for i, x in enumerate(regions.REGIONS)}
   return {k: v for k, v in groups.items() if len(v['gap'])}

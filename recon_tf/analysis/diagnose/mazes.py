@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from recon_tf import envs
-from recon_tf.analysis.regions import expert_distance
+from recon_tf.analysis.regions import Way
 from recon_tf.common.config import Config
 
 Cell = tuple[int, int]
@@ -75,13 +75,13 @@ def locate(task: str, config: Config, places: np.ndarray, way: np.ndarray) -> di
 
 
 def displace(
-  map_: Map, way: np.ndarray, distance: float, goal: np.ndarray, rng: np.random.Generator
+  map_: Map, way: Way, distance: float, goal: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray | None:
   """A place at this distance of the way, in sight of it; None if the maze has none."""
   for _ in range(TRIES):
-    base, angle = way[rng.integers(len(way))].astype(float), rng.uniform(0, 2 * np.pi)
+    base, angle = way.states[rng.integers(len(way.states))], rng.uniform(0, 2 * np.pi)
     place = base + distance * np.array([np.cos(angle), np.sin(angle)])
-    if np.linalg.norm(place - goal) < GOAL or expert_distance(place, way) < 0.9 * distance:
+    if np.linalg.norm(place - goal) < GOAL or way.distance(place) < 0.9 * distance:
       continue
     if map_.clear(base) and map_.straight(base, place):
       return place

@@ -39,8 +39,8 @@ def gates(agent, state: dict[str, tf.Tensor], settings) -> np.ndarray:
 def diagnose(trained: Trained, tube: float = TUBE) -> dict:
   """AUROC of G_H and of the oracle at every horizon, and how well G is calibrated."""
   run, agent = trained.run, trained.agent
-  model, cloud = Model(agent), regions.expert_cloud(run)
-  if cloud is None:
+  model, way = Model(agent), regions.find_plane(run)
+  if way is None:
     raise UserError(
       f"recoverability needs demonstrations with positions in the plane; those of '{run.task}' "
       'have none or are gone. Mazes have them.'
@@ -49,7 +49,7 @@ def diagnose(trained: Trained, tube: float = TUBE) -> dict:
   if not np.isfinite(delta):
     raise UserError(f"the discriminator of method '{run.method}' was never trained.")
   made = recorded.make_probes(trained.env, recorded.held_out_expert(run))
-  found = _candidates(trained, model, made, cloud, tube)
+  found = _candidates(trained, model, made, way, tube)
   horizons = list(range(1, STEPS + 1))
   gate = found['gate']
   oracle = -np.minimum.accumulate(found['distances'], 0)
@@ -86,7 +86,7 @@ def _in_tube(found: dict[str, np.ndarray], gate, oracle, tube: float) -> dict:
   }
 
 
-def real_distances(agent, env, probe: recorded.Probe, row: int, belief: dict, cloud) -> np.ndarray:
+def real_distances(agent, env, probe: recorded.Probe, row: int, belief: dict, way) -> np.ndarray:
   """Distances to the expert's states in 15 real steps of the main policy from a saved state.
 
   An episode that ends before stays where it ended.
@@ -101,19 +101,19 @@ def real_distances(agent, env, probe: recorded.Probe, row: int, belief: dict, cl
     obs = env.step({'action': np.clip(outputs['action'][0], -1, 1)})
     positions.append(obs['log_position'])
   positions += positions[-1:] * (STEPS - len(positions))
-  return regions.expert_distance(np.array(positions, np.float64), cloud)
+  return way.distance(np.array(positions, np.float64))
 
 
-def _candidates(trained: Trained, model: Model, made, cloud, tube: float) -> dict[str, np.ndarray]:
+def _candidates(trained: Trained, model: Model, made, way, tube: float) -> dict[str, np.ndarray]:
   """States outside of the tube: G from imagination, and distances of the real steps."""
   starts, beliefs, distances = [], [], []
   filtered = model.filter([x.episode for x in made])
   for probe, belief in zip(made, filtered, strict=True):
-    away = regions.expert_distance(probe.episode['log_position'].astype(np.float64), cloud)
+    away = way.distance(probe.episode['log_position'].astype(np.float64))
     for row in [x for x in probe.states if away[x] > tube]:
       starts.append(away[row])
       beliefs.append({k: belief[k][row] for k in ('deter', 'stoch')})
-      args = (probe, row, belief, cloud)
+      args = (probe, row, belief, way)
       distances.append(real_distances(trained.agent, trained.env, *args))
   if not starts:
     raise UserError(f'no probe leaves the tube of {tube}; choose a smaller --tube.')

@@ -11,40 +11,34 @@ no displacement. The number of the expert beside it is over all displaced states
 """
 
 import contextlib
-import json
-import pathlib
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 
 import numpy as np
 
 from recon_tf import envs
 from recon_tf.analysis.diagnose import displaced
-from recon_tf.analysis.regions import Cloud, vector_cloud
+from recon_tf.analysis.diagnose.episodes import apart
+from recon_tf.analysis.regions import Way, find_way
 from recon_tf.analysis.runs import Run, grouped
 from recon_tf.analysis.stats import mean_of
 from recon_tf.common import Milestones, UserError, load_checkpoint
-from recon_tf.envs.process import environment
 
 WORKERS = 6  # simulators side by side: the policy acts for all of them at once
 MANAGES = 0.5  # share of its usual return that the expert has to keep
-UNITS = {'distance': 'm off the way', 'cells': 'cells off the way', 'decisions': 'decisions'}
 BANDS = 4  # groups of equally many episodes, by distance to the expert's states
 
 
 def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = False) -> dict:
   """Recovery of a loaded run, and with milestones of what it was on the way."""
   run, agent = loaded.run, loaded.agent
-  plan = make_plan(run, episodes or displaced.EPISODES)
+  plan = apart(displaced.make_jobs, run, episodes or displaced.EPISODES)
   with simulators(loaded, min(workers or WORKERS, len(plan['jobs']))) as envs_:
-    cloud = expert_cloud(run, envs_[0].obs_space)
-    result = summarize(plan, send(agent, envs_, plan['jobs']), cloud)
+    way = expert_way(run, envs_[0].obs_space)
+    result = summarize(plan, send(agent, envs_, plan['jobs']), way)
     curve = []
     for step, weights in saved_weights(run) if milestones else ():
       agent.restore_weights(weights)
-      found = summarize(plan, send(agent, envs_, plan['jobs']), cloud)
+      found = summarize(plan, send(agent, envs_, plan['jobs']), way)
       curve.append({'step': step, **{k: found[k] for k in ('score', 'scores', 'by_difficulty')}})
   if 'maze' in plan:
     result['cells'] = cell_table(plan, result['episodes'])
@@ -52,19 +46,6 @@ def measure(loaded, episodes: int = 0, workers: int = 0, milestones: bool = Fals
   if milestones:
     result['milestones'] = curve
   return {**run.identity, 'step': loaded.meta['step'], **result}
-
-
-def make_plan(run: Run, episodes: int) -> dict:
-  """displaced.make_jobs in a process without TensorFlow."""
-  with tempfile.TemporaryDirectory() as folder:
-    out = pathlib.Path(folder) / 'jobs.json'
-    command = [sys.executable, '-m', displaced.__name__, str(run.path), str(out)]
-    command += ['--episodes', str(episodes)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    if done.returncode:
-      *_, last = done.stderr.strip().splitlines() or ['']
-      raise UserError(last.removeprefix('error: ') or 'the expert could not be measured.')
-    return json.loads(out.read_text())
 
 
 @contextlib.contextmanager
@@ -87,12 +68,12 @@ def saved_weights(run: Run) -> Iterator[tuple[int, dict]]:
     yield int(path.stem), load_checkpoint(path)[0]
 
 
-def expert_cloud(run: Run, obs_space: dict) -> Cloud | None:
+def expert_way(run: Run, obs_space: dict) -> Way | None:
   """None for tasks that show nothing but pictures, or demonstrations without these vectors."""
   flags = ('reward', 'is_first', 'is_last', 'is_terminal')
   names = [k for k in obs_space if not k.startswith('log_') and k not in flags]
   keys = tuple(k for k in names if len(obs_space[k].shape) == 1)
-  return vector_cloud(run, keys) if keys else None
+  return find_way(run, keys) if keys else None
 
 
 # Episodes
@@ -168,10 +149,10 @@ def send(agent, workers: list, jobs: list[dict]) -> list[dict | None]:
 # Scores
 
 
-def summarize(plan: dict, outcomes: list[dict | None], cloud: Cloud | None) -> dict:
+def summarize(plan: dict, outcomes: list[dict | None], way: Way | None) -> dict:
   """Scores by difficulty and by distance, and every episode."""
   episodes = [
-    episode_row(plan, job, outcome, cloud)
+    episode_row(plan, job, outcome, way)
     for job, outcome in zip(plan['jobs'], outcomes, strict=True)
     if outcome
   ]
@@ -196,13 +177,13 @@ def summarize(plan: dict, outcomes: list[dict | None], cloud: Cloud | None) -> d
   }
 
 
-def episode_row(plan: dict, job: dict, outcome: dict, cloud: Cloud | None) -> dict:
+def episode_row(plan: dict, job: dict, outcome: dict, way: Way | None) -> dict:
   """One episode's numbers; `value` is success, or the return per remaining decision."""
   end = job['lead'] + len(job['actions'])
   returned = outcome['return'] / (plan['length'] - end)
   value = outcome['success'] if plan['measure'] == 'success' else returned
   row = {k: job[k] for k in ('kind', 'difficulty', 'seed', 'cell', 'place', 'usual') if k in job}
-  distance = cloud.distance(outcome['obs']) if cloud else None
+  distance = float(way.distance(way.points(outcome['obs']))) if way else None
   times = {'begin': end, 'end': outcome['steps']}
   return {**row, 'value': value, 'expert': job['expert'], 'distance': distance, **times}
 
@@ -254,15 +235,3 @@ def cell_table(plan: dict, episodes: list[dict]) -> list[dict]:
     row = {'cell': list(cell), 'off': chosen[0]['difficulty'], **group(plan, chosen)}
     rows.append({**row, **plan['visits'][f'{cell[0]},{cell[1]}']})
   return rows
-
-
-def lines(result: dict) -> list[str]:
-  """The result as a table to print."""
-  show = lambda x: '–' if x is None else f'{x:.3f}'
-  text = [f'{"displaced by":>20}{"score":>8}{"expert":>8}{"episodes":>10}']
-  for x in result['by_difficulty']:
-    name = f'{x["difficulty"]:g} {UNITS[x["kind"]]}'
-    text.append(f'{name:>20}{show(x["score"]):>8}{show(x["expert"]):>8}{x["episodes"]:>10}')
-  for x in result.get('milestones', ()):
-    text.append(f'{"step " + str(x["step"]):>20}{show(x["score"]):>8}')
-  return [*text, f'{"recovery":>20}{show(result["score"]):>8}{show(result["expert"]):>8}']

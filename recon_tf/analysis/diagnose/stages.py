@@ -298,11 +298,8 @@ def explores(ladder: Ladder, starts: int = 256) -> Numbers:
 
 def real_distance(run) -> Numbers:
   """How far from the expert's states each policy was when it acted (regions.py)."""
-  steps = regions.real_steps(run)
-  if steps is None:
-    return {}
-  means = {'main': steps.mean_distance(False), 'explorer': steps.mean_distance(True)}
-  return {f'{k}_distance': v for k, v in means.items() if v is not None}
+  found = regions.allocation(run) or {}
+  return {f'{k}_distance': found[k]['distance'] for k in ('main', 'explorer') if k in found}
 
 
 def _imagination_starts(ladder: Ladder, count: int) -> dict[str, tf.Tensor]:

@@ -6,10 +6,9 @@ is that of its transition under the last milestone from before its episode, "aft
 newest weights: what is gone of it the data have removed, what is left they have not.
 """
 
-import dataclasses
 import itertools
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -26,8 +25,6 @@ from recon_tf.common.npz import UNREADABLE
 
 WHO = ('windows', 'main', 'prefill')
 WINDOWS, MAIN, PREFILL = range(3)
-TUBE = 0.25  # metres off the way that count as back
-QUANTILE = 90  # in percent, of distances
 CURVE = 40  # decisions after a window that are counted one by one
 
 Steps = dict[str, np.ndarray]  # one entry per step each
@@ -35,19 +32,25 @@ Steps = dict[str, np.ndarray]  # one entry per step each
 
 def diagnose(trained: Trained) -> dict:
   """Steps by who acted, their places, actions, U and gap, and what happens after windows."""
-  run, way, left_out = trained.run, find_way(trained.run), {}
+  run, way, left_out = trained.run, regions.find_way(trained.run), {}
+  if not regions.demo_place(run):
+    raise UserError(
+      f"the demonstrations of '{run.path}' are gone; start from the folder that the run was "
+      'started in.'
+    )
   model, parts = _model(trained.agent, left_out), []
   for milestone, episodes in stages(run, trained.meta['step'], left_out):
-    found = [steps_of(first, episode, way, _prefill(run)) for first, episode in episodes]
+    random = regions.random_steps(run)
+    found = [steps_of(first, episode, way, random) for first, episode in episodes]
     rows = [episode for _, episode in episodes]
     judged = judge(trained.agent, model, milestone, rows, left_out) if model else [{}] * len(rows)
     parts += [{**x, **y} for x, y in zip(found, judged, strict=True)]
   if not parts:
     raise UserError(f"'{run.path}' has no collected episodes that its weights have learned from.")
   steps = {k: np.concatenate([x[k] for x in parts]) for k in parts[0]}
-  result = {'task': run.task, 'method': run.method, 'seed': run.seed, 'step': trained.meta['step']}
+  result = {**run.identity, 'step': trained.meta['step']}
   if way and way.plane:
-    located = apart(mazes.locate, run.task, run.config, steps['place'], np.concatenate(way.shown))
+    located = apart(mazes.locate, run.task, run.config, steps['place'], way.states)
     result['cells_off'] = located.pop('cells_off')
     steps |= located
   result['who'] = {
@@ -68,56 +71,6 @@ def _model(agent, left_out: dict) -> Model | None:
   except UserError as error:
     left_out['U and gap'] = str(error)
     return None
-
-
-def _prefill(run: Run) -> int:
-  return run.config.prefill if run.config.prefill_policy == 'random' else 0
-
-
-# The demonstrated way
-
-
-@dataclasses.dataclass(frozen=True)
-class Way:
-  """Where demonstrations went: places in a plane, elsewhere vectors in units of deviations."""
-
-  points: Callable[[Episode], np.ndarray]
-  shown: list[np.ndarray]  # points of each demonstration
-  plane: bool
-
-  def distance(self, points: np.ndarray) -> np.ndarray:
-    """To the nearest demonstrated state."""
-    return regions.expert_distance(points, np.concatenate(self.shown))
-
-  def tube(self) -> float | None:
-    """What counts as back: in vectors where nine of ten states of one demonstration lie of the
-    others; a single demonstration does not tell."""
-    if self.plane:
-      return TUBE
-    if len(self.shown) < 2:
-      return None
-    others = lambda i: np.concatenate(self.shown[:i] + self.shown[i + 1 :])
-    away = [regions.expert_distance(x, others(i)) for i, x in enumerate(self.shown)]
-    return float(np.percentile(np.concatenate(away), QUANTILE))
-
-
-def find_way(run: Run) -> Way | None:
-  """None for tasks that show nothing but pictures."""
-  shown = regions.demonstrations(run)
-  if not shown:
-    raise UserError(
-      f"the demonstrations of '{run.path}' are gone; start from the folder that the run was "
-      'started in.'
-    )
-  plane = all(x.get(regions.PLANE, np.zeros(0)).shape[1:] == (2,) for x in shown)
-  keys = regions.vector_keys(shown)
-  if plane:
-    points = lambda episode: np.asarray(episode[regions.PLANE], float)
-  elif keys:
-    points = regions.Cloud({k: np.concatenate([x[k] for x in shown]) for k in keys}).scaled
-  else:
-    return None
-  return Way(points, [points(x) for x in shown], plane)
 
 
 # Steps
@@ -156,7 +109,7 @@ def _load(run: Run, path: pathlib.Path, left_out: dict) -> Episode | None:
     return None
 
 
-def steps_of(first: int, episode: Episode, way: Way | None, prefill: int) -> Steps:
+def steps_of(first: int, episode: Episode, way: regions.Way | None, prefill: int) -> Steps:
   """Who acted, with what action, and where that led to; row t holds the action that led to it."""
   action = episode['action'][1:].astype(float)
   explorer = episode['log_explorer'].reshape(-1)[1:] > 0
@@ -228,7 +181,7 @@ def summarize(steps: Steps) -> dict:
   found |= {'persistence': _mean(steps['cosine']), 'spread': float(action.std(0).mean())}
   if 'distance' in steps:
     found |= {'distance': _mean(steps['distance']), 'speed': _mean(steps['speed'])}
-    found['distance_90'] = float(np.percentile(steps['distance'], QUANTILE))
+    found['distance_90'] = float(np.percentile(steps['distance'], regions.QUANTILE))
   found |= _judged(steps)
   if 'wall' in steps:
     away, wall = steps['off'] > 0, steps['wall']

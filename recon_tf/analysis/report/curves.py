@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from recon_tf.analysis.archive import clearest, frames_of
 from recon_tf.analysis.paper import PAIR, paper_number, paper_tasks
@@ -17,6 +16,7 @@ from recon_tf.analysis.runs import (
   Group,
   Run,
   expert_line,
+  grouped,
   method_rank,
   minutes_trace,
   run_score,
@@ -52,13 +52,14 @@ TRACES = {
   'disc/gap': 'D expert − D main',
 }
 CONTEXT = 5  # frames that the model sees before it predicts, as in Agent.report
-ROWS = ('truth', 'model', 'error')  # of a prediction
+ROWS, COLUMNS = ('truth', 'model', 'error'), 10  # of a prediction
+POINTS = 60  # of a trace
 CLEAR = 3  # curves in a panel up to which single seeds can be told apart
 
 Line = tuple[np.ndarray, np.ndarray]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
   """Seeds as they are; center and band only over what all of them have reached."""
 
@@ -90,7 +91,7 @@ def clock_line(run: Run) -> Line:
   return minutes[np.maximum(index, 0)], scores
 
 
-def metric_line(run: Run, key: str, points: int = 80) -> Line:
+def metric_line(run: Run, key: str, points: int = POINTS) -> Line:
   """(steps, values) of a logged metric, averaged in equal bins of steps."""
   steps, values = run.metrics().get(key, (np.zeros(0), np.zeros(0)))
   if len(steps) <= points:
@@ -142,41 +143,46 @@ def common_grid(lines: list[Line]) -> tuple[np.ndarray, np.ndarray]:
 @style.STYLED
 def curves_figure(groups: list[Group]) -> Figure:
   """Score against steps, a panel for each variant and task with all methods that it has."""
+  acting = {x.setting for x in groups if not without_steps(x)}
+  groups = [x for x in groups if x.setting in acting] or groups  # a level alone is no curve
   settings, names = settings_of(groups), style.titles(groups)
   figure, panels = style.make_panels([names[x] for x in settings], 3)
   for setting, own in settings.items():
     methods = sorted({x.method for x in own}, key=method_rank)
-    draw_panel(panels[names[setting]], own[0].task, own, methods, style.method_style(methods))
+    draw_panel(panels[names[setting]], own[0].task, own, methods)
   order = [style.label(x) for x in sorted({x.method for x in groups}, key=method_rank)]
-  return style.legend_above(figure, panels.values(), order=order)
+  return style.legend_above(figure, panels.values(), order)
+
+
+def _task_figure(
+  groups: list[Group], tasks: Sequence[str], methods: Sequence[str], paper: Sequence[str]
+) -> Figure:
+  """Score against steps, a panel for each task, with the paper's numbers of some methods."""
+  figure, panels = style.make_panels([style.task_name(x) for x in tasks])
+  for task, axes in zip(tasks, panels.values(), strict=True):
+    draw_panel(axes, task, groups, methods, paper=paper)
+  return style.legend_above(figure, panels.values(), [style.label(x) for x in methods])
 
 
 @style.STYLED
 def main_figure(groups: list[Group]) -> Figure:
-  """fig:main_curves: score against steps, two rows of four panels, a panel for each task."""
+  """fig:main_curves: two rows of four panels."""
   known = {x.method for x in groups if x.task in paper_tasks()}
   methods = [x for x in (*CLONES, *MAIN) if x in known] or MAIN
-  figure, panels = style.make_panels([style.task_name(x) for x in paper_tasks()])
-  for task, axes in zip(paper_tasks(), panels.values(), strict=True):
-    draw_panel(axes, task, groups, methods, style.method_style(methods), paper=PAIR)
+  figure = _task_figure(groups, paper_tasks(), methods, PAIR)
   # One sentence for what no panel has; a panel names only what others have.
   instead = ('bc',) if set(CLONES) & known else ()
   missing = [style.label(x) for x in MAIN if x not in (*methods, *instead)]
   if missing:
     figure.supxlabel(f'no runs of {", ".join(missing)}', fontsize=9, color=style.GREY)
-  order = [style.label(x) for x in methods]
-  return style.legend_above(figure, panels.values(), 9, order)
+  return figure
 
 
 @style.STYLED
 def recoverability_figure(groups: list[Group]) -> Figure:
   """fig:recovery_ablation: RECON and the same explorer without a gate."""
   tasks = style.tasks_with(groups, {'no_recovery'}, ABLATED)
-  figure, panels = style.make_panels([style.task_name(x) for x in tasks])
-  look = style.method_style(RECOVERABILITY)
-  for task, axes in zip(tasks, panels.values(), strict=True):
-    draw_panel(axes, task, groups, RECOVERABILITY, look, paper=PAIR[1:])
-  return style.legend_above(figure, panels.values(), 4)
+  return _task_figure(groups, tasks, RECOVERABILITY, PAIR[1:])
 
 
 @style.STYLED
@@ -189,8 +195,7 @@ def design_figure(groups: list[Group]) -> Figure:
     for column, (part, methods) in enumerate(DESIGN.items()):
       axes, below = grid[2 * number : 2 * number + 2, column]
       axes.set_title(f'{style.task_name(task)}: {part}')
-      look = style.ranked_style(methods)
-      draw_panel(axes, task, groups, methods, look, NAMES.get(part, {}), paper=PAIR[1:])
+      draw_panel(axes, task, groups, methods, NAMES.get(part, {}), paper=PAIR[1:])
       below.set_axis_off()
       if axes.lines:
         below.legend(*axes.get_legend_handles_labels(), loc='upper center', ncols=2, fontsize=8)
@@ -198,7 +203,7 @@ def design_figure(groups: list[Group]) -> Figure:
 
 
 def draw_panel(
-  axes: Axes, task: str, groups: list[Group], methods: Sequence[str], looks: dict[str, dict],
+  axes: Axes, task: str, groups: list[Group], methods: Sequence[str],
   names: dict[str, str] | None = None, paper: Sequence[str] = (),
 ) -> None:  # fmt: skip
   """Curves of these methods on one task, the expert, the paper; names the methods that lack."""
@@ -208,18 +213,17 @@ def draw_panel(
     style.empty(axes, task, methods)
     return
   label = lambda method: (names or {}).get(method, style.label(method))
+  looks, clones = style.method_style(methods), [x for x in curves if without_steps(x.group)]
   for curve in sorted(curves, key=lambda x: methods.index(x.group.method)):
     method = curve.group.method
-    if not without_steps(curve):
+    if curve not in clones:
       draw_curve(axes, curve, looks[method], label(method), seeds=len(curves) <= CLEAR)
   expert = expert_line(own)
   if expert is not None:
-    height = in_percent(expert, curves[0].score)
-    axes.axhline(height, color='#333333', lw=1, ls=(0, (4, 3)), label='expert')
+    axes.axhline(in_percent(expert, curves[0].score), **style.EXPERT)
   end = span_budget(axes, curves)
-  for curve in curves:
-    if without_steps(curve):
-      draw_level(axes, curve, looks[curve.group.method], label(curve.group.method))
+  for curve in clones:
+    draw_level(axes, curve, looks[curve.group.method], label(curve.group.method))
   for method in paper:
     value = paper_number('robustness', task, 'Clean', method)
     if value is not None:
@@ -229,7 +233,7 @@ def draw_panel(
   style.name_missing(axes, [x for x in methods if x not in known])
 
 
-def draw_curve(axes: Axes, curve: Curve, look: dict, name: str, seeds: bool = True) -> None:
+def draw_curve(axes: Axes, curve: Curve, look: dict, name: str, seeds: bool) -> None:
   """One method in a panel: its interquartile mean over seeds, the interval as a band."""
   if len(curve.lines) > 1:
     for line in curve.lines if seeds else ():
@@ -238,9 +242,9 @@ def draw_curve(axes: Axes, curve: Curve, look: dict, name: str, seeds: bool = Tr
   axes.plot(curve.steps, curve.center, lw=1.8, ms=4, **look, label=name)
 
 
-def without_steps(curve: Curve) -> bool:
+def without_steps(group: Group) -> bool:
   """Whether its method never acts, as a clone: then its score is a level, not a curve."""
-  return all(run.config.steps == 0 for run in curve.group.runs)
+  return all(run.config.steps == 0 for run in group.runs)
 
 
 def draw_level(axes: Axes, curve: Curve, look: dict, name: str) -> None:
@@ -250,17 +254,12 @@ def draw_level(axes: Axes, curve: Curve, look: dict, name: str) -> None:
   axes.axhline(curve.center[-1], color=look['color'], lw=1.8, ls=':', label=name)
 
 
-def _ticks() -> MaxNLocator:
-  return MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
-
-
 def span_budget(axes: Axes, curves: list[Curve]) -> float:
   """Shows the whole budget, so that unfinished runs look unfinished; returns its last step."""
   last = lambda x: [steps[-1] for steps, _ in x.lines] + [run.config.steps for run in x.group.runs]
   end = max(step for x in curves for step in last(x))
   axes.set_xlabel('environment steps')
-  axes.xaxis.set_major_locator(_ticks())
-  axes.xaxis.set_major_formatter('{x:,.0f}')
+  style.step_axis(axes)
   if not end:  # clones alone
     axes.set(xticks=[], xlabel='without environment steps')
   end = end or 1
@@ -289,18 +288,17 @@ def clock_figure(groups: list[Group]) -> Figure:
 def final_figure(rows: list[Row]) -> Figure:
   """Final scores: bars to the interquartile mean, dots are seeds, the expert is a line."""
   rows = [x for x in rows if x.results]
-  groups = [x.group for x in rows]
-  settings, names = settings_of(groups), style.titles(groups)
-  figure, panels = style.make_panels([names[x] for x in settings], 3, height=2.4)
-  looks = style.method_style([x.method for x in groups])
-  for setting, groups in settings.items():
-    axes, own = panels[names[setting]], [x for x in rows if x.group.setting == setting]
+  names = style.titles([x.group for x in rows])
+  settings = grouped(rows, lambda x: x.group.setting)
+  figure, panels = style.make_panels([names[x] for x in settings], 3, height=2.0, width=3.7)
+  looks = style.method_style([x.group.method for x in rows])
+  for setting, own in settings.items():
+    axes = panels[names[setting]]
     for place, row in enumerate(own):
       _final_bar(axes, place, row, looks[row.group.method]['color'])
-    expert = expert_line(groups)
+    expert = expert_line([x.group for x in own])
     if expert is not None:
-      axes.axvline(in_percent(expert, own[0].score), color='#333333', lw=1, ls=(0, (4, 3)),
-                   label='expert')  # fmt: skip
+      axes.axvline(in_percent(expert, own[0].score), **style.EXPERT)
     axes.set_yticks(range(len(own)), [style.label(x.group.method) for x in own])
     axes.set_ylim(max(len(own), 3) - 0.4, -0.6)
     axes.grid(axis='y', visible=False)
@@ -312,7 +310,7 @@ def final_figure(rows: list[Row]) -> Figure:
 
 def _final_bar(axes: Axes, place: int, row: Row, color: str) -> None:
   axes.barh(place, row.iqm, color=color, alpha=0.45, height=0.65)
-  values = [x.value for x in row.results]
+  values = row.values
   dots = {'color': color, 'ms': 5, 'mec': 'white', 'clip_on': False, 'zorder': 3}
   axes.plot(values, np.full(len(values), place + 0.18), 'o', **dots)  # beside the interval
   if row.interval:
@@ -322,33 +320,28 @@ def _final_bar(axes: Axes, place: int, row: Row, color: str) -> None:
 @style.STYLED
 def traces_figure(groups: list[Group]) -> Figure:
   """D, G, U and delta over a run, one panel each; bands span the seeds."""
-  figure, grid = style.make_grid(2, 4, 2.9, 2.3)
-  panels = dict(zip(TRACES, grid.flat, strict=True))
+  figure, panels = style.make_panels([*TRACES.values()], height=2.3, width=2.9)
   looks = style.method_style([x.method for x in groups])
-  for key, axes in panels.items():
-    axes.set_title(TRACES[key])
+  for key, axes in zip(TRACES, panels.values(), strict=True):
     for group in groups:
-      _trace(axes, group, key, looks[group.method]['color'])
-    if not axes.lines:
+      _trace(axes, group, key, looks[group.method])
+    if axes.lines:
+      style.step_axis(axes)
+    else:
       style.say(axes, 'not logged')
-    axes.xaxis.set_major_locator(_ticks())
-    axes.xaxis.set_major_formatter('{x:,.0f}')
   figure.supxlabel('environment steps', fontsize=9)
-  return style.legend_above(figure, panels.values(), 7)
+  return style.legend_above(figure, panels.values())
 
 
-def _trace(axes: Axes, group: Group, key: str, color: str) -> None:
+def _trace(axes: Axes, group: Group, key: str, look: dict) -> None:
   lines = [x for x in (metric_line(run, key) for run in group.runs) if len(x[0])]
   if not lines:
     return
-  start, end = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
-  grid = np.linspace(start, end, 80) if end > start else np.array([end])
-  values = np.array([np.interp(grid, *line) for line in lines])
+  steps, values = common_grid(lines)
   if len(lines) > 1:
-    axes.fill_between(grid, values.min(0), values.max(0), color=color, alpha=0.12, lw=0)
-  marker = 'o' if len(grid) == 1 else ''
-  name = style.label(group.method)
-  axes.plot(grid, values.mean(0), color=color, lw=1.4, marker=marker, label=name)
+    axes.fill_between(steps, values.min(0), values.max(0), color=look['color'], alpha=0.12, lw=0)
+  look = {**look, 'marker': 'o' if len(steps) == 1 else ''}
+  axes.plot(steps, values.mean(0), lw=1.4, **look, label=style.label(group.method))
 
 
 # Open-loop predictions
@@ -360,9 +353,7 @@ def newest(run: Run, prefix: str) -> dict[str, tuple[int, bytes]]:
   return {k: (max(v), v[max(v)]) for k, v in found.items()}
 
 
-def draw_predictions(
-  groups: list[Group], folder: pathlib.Path, vector: bool = False
-) -> dict[str, pathlib.Path]:
+def draw_predictions(groups: list[Group], folder: pathlib.Path) -> dict[str, pathlib.Path]:
   """The newest open-loop prediction of each group's first run that has one; none for vectors."""
   found, names = {}, style.titles(groups)
   for group in groups:
@@ -371,16 +362,16 @@ def draw_predictions(
         name = f'{style.slug(tag)}-{style.slug(group.name)}'
         title = f'{names[group.setting]}: {style.label(group.method)}, step {step:,}'
         figure = prediction_figure(clearest(frames_of(gif), run.config.env.size[1]), title)
-        found[title] = style.save_figure(figure, folder, name, vector)
+        found[title] = style.save_figure(figure, folder, name, vector=False)
       if newest(run, 'open_loop/'):
         break
   return found
 
 
 @style.STYLED
-def prediction_figure(frames: np.ndarray, title: str, columns: int = 10) -> Figure:
+def prediction_figure(frames: np.ndarray, title: str) -> Figure:
   """A prediction [time, 3 * height, width, 3]: rows by kind, columns by time."""
-  count = min(columns, len(frames))
+  count = min(COLUMNS, len(frames))
   times = np.unique(np.linspace(0, len(frames) - 1, count).round().astype(int))
   height = frames.shape[1] // len(ROWS)
   figure = Figure((1.05 * len(times) + 0.6, 1.05 * len(ROWS) + 0.75), layout='constrained')

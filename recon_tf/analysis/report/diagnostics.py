@@ -1,4 +1,4 @@
-"""Figures of what was measured: robustness, recovery, gaps, recoverability, acquisition, places.
+"""Figures of what was measured: robustness, recovery, gaps, recoverability, acquisition, windows.
 
 Every figure takes groups, so that one run is drawn with the paper's function; panels take what the
 groups measured. A panel without data names the command that makes them.
@@ -13,55 +13,60 @@ from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
 from recon_tf.analysis.paper import COLUMNS, PAIR, paper_number
-from recon_tf.analysis.regions import REGIONS, Steps, expert_cloud, real_steps
+from recon_tf.analysis.regions import CELL, REGIONS, allocation
 from recon_tf.analysis.report import style
 from recon_tf.analysis.report.curves import common_grid
-from recon_tf.analysis.report.measures import GAP_COLUMNS, collector_name, gap_value, recovery_at
+from recon_tf.analysis.report.measures import GAP_COLUMNS, PLACES, collector_name, gap_value
 from recon_tf.analysis.runs import (
   Group,
   anchors_differ,
   command_line,
+  grouped,
   method_rank,
   settings_of,
   with_data,
 )
-from recon_tf.analysis.stats import mean_interval
+from recon_tf.analysis.stats import mean_interval, mean_of
 
 COLLECTORS = ('cmil', 'vmail', 'no_recovery', 'recon')
 ALLOCATED = ('cmil', 'no_recovery', 'recon')
 POINTMAZE = ('maze_pointmaze',)
+NO_PLANE = 'The runs have none of this: it needs positions in the plane (mazes).'
+NO_WINDOWS = 'The runs have no windows, or no model to judge them.'
 NO_POSITIONS = 'Needs collected episodes with positions, and the demonstrations.'
 UNITS = {
   'distance': 'metres off the way', 'cells': 'cells off the way',
   'decisions': 'decisions with a random action',
 }  # fmt: skip
+BINS, LEAST = 5, 5  # of a calibration, and the states that one needs
 
 Measured = list[tuple[Group, list[dict]]]
+# Title, measurement, and a function of axes and what was measured that says why it drew nothing.
+Panel = tuple[str, str, Callable[[Axes, Measured], str | None]]
 
 
-def _rows(
-  groups: list[Group], methods: Sequence[str], parts: Sequence[tuple[str, str, Callable]]
-) -> Figure:
-  """A row for each task, a panel for each (title, measurement, function)."""
+@style.STYLED
+def rows_figure(groups: list[Group], parts: Sequence[Panel], methods: Sequence[str] = ()) -> Figure:
+  """A row for each task, a panel for each part; single panels stand side by side."""
   own = [x for x in groups if x.method in methods] if methods else groups
-  methods = methods or sorted({x.method for x in own}, key=method_rank)
   found = {part: with_data(own, part) for _, part, _ in parts}
   known = [group for results in found.values() for group, _ in results]
+  methods = methods or sorted({x.method for x in known}, key=method_rank)
   tasks = style.tasks_with(known, methods, [x.task for x in own[:1]] or POINTMAZE)
-  figure, grid = style.make_grid(len(tasks), len(parts), 3.6, 2.9)
-  for task, row in zip(tasks, grid, strict=True):
-    for axes, (title, part, draw) in zip(row, parts, strict=True):
-      axes.set_title(f'{style.task_name(task)}: {title}')
-      _panel(axes, [x for x in found[part] if x[0].task == task], part, draw, methods)
-  order = [style.label(x) for x in methods]
-  return style.legend_above(figure, grid.flat, 6, order)
+  panels = [(task, *part) for task in tasks for part in parts]
+  titles = [f'{style.task_name(x)}: {title}' if title else style.task_name(x)
+            for x, title, _, _ in panels]  # fmt: skip
+  figure, made = style.make_panels(titles, len(parts) if len(parts) > 1 else 4, width=3.6)
+  for axes, (task, _, part, draw) in zip(made.values(), panels, strict=True):
+    _panel(axes, [x for x in found[part] if x[0].task == task], part, draw, methods)
+  return style.legend_above(figure, made.values(), [style.label(x) for x in methods])
 
 
 def _panel(axes: Axes, found: Measured, part: str, draw: Callable, methods: Sequence[str]) -> None:
   if not found:
     style.say(axes, f'No data yet. Make them with\n{command_line(part)}')
-  elif draw(axes, found) is False:
-    style.say(axes, 'The runs have none of this: it needs positions in the plane (mazes).')
+  elif reason := draw(axes, found):
+    style.say(axes, reason)
   else:
     known = {x.method for x, _ in found}
     style.name_missing(axes, [x for x in methods if x not in known], 'no data')
@@ -77,68 +82,31 @@ def _bars_by_group(axes: Axes, found: Measured, ticks: Sequence[str], pick: Call
     places, width = style.side_by_side(len(ticks), place, len(found))
     values = [pick(results, x) for x in ticks]
     style.bars(axes, places, values, width, _look(group)['color'], style.label(group.method))
+  axes.set_xticks(range(len(ticks)), ticks)
   axes.set_xlim(-0.5, len(ticks) - 0.5)
 
 
-# What each measurement of one run, or of a few, shows
-
-
-@style.STYLED
-def part_figure(groups: list[Group], part: str) -> Figure | None:
-  """The panels that belong to one measurement, for whatever methods there are."""
-  parts = {
-    'gap': [('gap by region', 'gap', gap_by_region), *_DECILES],
-    'recoverability': [('AUROC by horizon', 'recoverability', auroc_by_horizon), *_CALIBRATION],
-    'acquisition': _ACQUISITION,
-    'recovery': _RECOVERY,
-  }
-  return _rows(groups, (), parts[part]) if part in parts else None
-
-
-@style.STYLED
-def mechanism_figure(groups: list[Group]) -> Figure:
-  """fig:recovery_mechanism: gap by region, predicted against real recovery at two horizons."""
-  return _rows(groups, PAIR, [('gap by region', 'gap', gap_by_region), *_CALIBRATION])
-
-
-@style.STYLED
-def diagnostics_figure(groups: list[Group]) -> Figure:
-  """fig:additional_diagnostics: AUROC with the oracle, fall of U, the methods that differ."""
-  parts = [('AUROC by horizon', 'recoverability', auroc_by_horizon), *_ACQUISITION]
-  return _rows(groups, COLLECTORS, parts)
-
-
-@style.STYLED
-def deciles_figure(groups: list[Group]) -> Figure:
-  """fig:uncertainty_deciles: held-out error by decile of U, a panel for each region."""
-  return _rows(groups, PAIR, _DECILES)
+def _lines(axes: Axes, group: Group, lines: list[tuple], **more) -> None:
+  """The mean of (x, y) over seeds on what all of them span; thin lines are seeds."""
+  look, name = _look(group), style.label(group.method)
+  for line in lines if len(lines) > 1 else ():
+    axes.plot(*line, lw=0.8, alpha=0.4, color=look['color'])
+  places, values = common_grid([(np.asarray(x, float), np.asarray(y, float)) for x, y in lines])
+  axes.plot(places, values.mean(0), lw=2, ms=4, **look, **more, label=name)
 
 
 # Robustness and recovery
 
 
-@style.STYLED
-def robustness_figure(groups: list[Group]) -> Figure:
-  """tab:robustness as bars: a panel for each task, four columns, triangles are the paper's."""
-  found = with_data([x for x in groups if x.method in PAIR], 'robust')
-  usual = [x.task for x in groups[:1]] or POINTMAZE
-  tasks = style.tasks_with([x for x, _ in found], PAIR, usual)
-  figure, panels = style.make_panels([style.task_name(x) for x in tasks])
-  for task, axes in zip(tasks, panels.values(), strict=True):
-    draw = lambda axes, own, task=task: robust_panel(axes, own, task)
-    _panel(axes, [x for x in found if x[0].task == task], 'robust', draw, PAIR)
-  order = [style.label(x) for x in PAIR]
-  return style.legend_above(figure, panels.values(), 4, order)
-
-
-def robust_panel(axes: Axes, found: Measured, task: str) -> None:
+def robust_panel(axes: Axes, found: Measured) -> None:
+  """Bars with the paper's numbers as triangles."""
   measure = found[0][1][0]['measure']
   factor = 100 if measure == 'success' else 1
   pick = lambda results, c: [factor * x['columns'][c] for x in results if c in x['columns']]
   _bars_by_group(axes, found, COLUMNS, pick)
   for place, (group, _) in enumerate(found):
     places, _ = style.side_by_side(len(COLUMNS), place, len(found))
-    paper = [paper_number('robustness', task, c, group.method) for c in COLUMNS]
+    paper = [paper_number('robustness', group.task, c, group.method) for c in COLUMNS]
     style.mark_paper(axes, places, paper, group.method)
   axes.set_xticks(range(4), ['clean', 'noise', 'delay', 'impulse/\nscale'])
   style.score_axis(axes, measure)
@@ -146,75 +114,70 @@ def robust_panel(axes: Axes, found: Measured, task: str) -> None:
 
 @style.STYLED
 def recovery_figure(groups: list[Group]) -> Figure:
-  """A row for each task: score by displacement with the expert, then in mazes the cells."""
+  """Score by displacement with the expert, a panel for each setting and kind; mazes' cells."""
   found = with_data(groups, 'recovery')
   if not found:
-    return _rows(groups, (), _RECOVERY)
-  names, parts = style.titles([x for x, _ in found]), []
+    return rows_figure(groups, [('recovery', 'recovery', recovery_by_difficulty)])
+  names, parts = style.titles([x for x, _ in found]), {}
   for setting in settings_of([x for x, _ in found]):
     own = [x for x in found if x[0].setting == setting]
-    for kind in dict.fromkeys(x['kind'] for _, r in own for x in r[0]['by_difficulty']):
-      line = lambda axes, own=own, kind=kind: recovery_by_difficulty(axes, own, kind)
-      parts.append((f'{names[setting]}: {kind}', line))
+    for kind in displaced_kinds(own):
+      parts[f'{names[setting]}: {kind}'] = recovery_by_difficulty, own, kind
     for group, results in [x for x in own if 'cells' in x[1][0]]:
-      cells = lambda axes, results=results: cell_map(axes, results)
-      parts.append((f'{names[setting]}: {style.label(group.method)}', cells))
-  columns = min(4, len(parts))
-  figure, grid = style.make_grid(-(-len(parts) // columns), columns, 3.3, 2.9)
-  for axes, (title, draw) in zip(grid.flat, parts, strict=False):
-    axes.set_title(title, fontsize=8.5)
-    draw(axes)
-  for axes in grid.flat[len(parts) :]:
-    axes.set_axis_off()
+      parts[f'{names[setting]}: {style.label(group.method)}'] = cell_map, results
+  figure, panels = style.make_panels([*parts])
+  for axes, (draw, *args) in zip(panels.values(), parts.values(), strict=True):
+    draw(axes, *args)
   order = [style.label(x) for x in sorted({x.method for x, _ in found}, key=method_rank)]
-  return style.legend_above(figure, grid.flat, 7, order)
+  return style.legend_above(figure, panels.values(), order)
+
+
+def displaced_kinds(found: Measured) -> list[str]:
+  """Those with a displacement: demonstrations may cross every cell of a maze."""
+  entries = [x for _, results in found for x in results[0]['by_difficulty']]
+  return list(dict.fromkeys(x['kind'] for x in entries if x['difficulty'] > 0))
 
 
 def recovery_by_difficulty(axes: Axes, found: Measured, kind: str = '') -> None:
   """Mean over seeds with its interval; the expert from the same states is dashed."""
-  kind = kind or found[0][1][0]['by_difficulty'][0]['kind']
-  expert = {}
+  kind, expert = kind or displaced_kinds(found)[0], {}
   for group, results in found:
-    levels = sorted({
-      x['difficulty'] for r in results for x in r['by_difficulty'] if x['kind'] == kind
-    })  # fmt: skip
-    if not levels:
-      continue
-    own = [recovery_at(results, kind, x) for x in levels]
-    values = [[x['score'] for x in level if x['score'] is not None] for level in own]
-    look = _look(group)
-    name = style.label(group.method)
-    axes.plot(levels, [np.mean(x) for x in values], lw=1.8, ms=4.5, **look, label=name)
+    entries = [x for r in results for x in r['by_difficulty'] if x['kind'] == kind]
+    levels = grouped(sorted(entries, key=lambda x: x['difficulty']), lambda x: x['difficulty'])
+    for level, own in levels.items():
+      expert.setdefault(level, []).extend(x['expert'] for x in own)
+    values = [[x['score'] for x in own if x['score'] is not None] for own in levels.values()]
+    look, name = _look(group), style.label(group.method)
+    axes.plot([*levels], [np.mean(x) for x in values], lw=1.8, ms=4.5, **look, label=name)
     bounds = [mean_interval(x) or (np.mean(x), np.mean(x)) for x in values]
-    axes.fill_between(levels, *zip(*bounds, strict=True), color=look['color'], alpha=0.12, lw=0)
-    for level, entries in zip(levels, own, strict=True):
-      expert.setdefault(level, []).extend(x['expert'] for x in entries if x['expert'] is not None)
-  known = {k: np.mean(v) for k, v in sorted(expert.items()) if v}
+    if levels:
+      low, high = zip(*bounds, strict=True)
+      axes.fill_between([*levels], low, high, color=look['color'], alpha=0.12, lw=0)
+  known = {k: mean_of(v) for k, v in sorted(expert.items())}
+  known = {k: v for k, v in known.items() if v is not None}
   if known:
-    line = {'color': '#333333', 'lw': 1, 'ls': (0, (4, 3))}
-    axes.plot([*known], [*known.values()], **line, label='expert')
-  axes.set(xlabel=UNITS.get(kind, kind), ylabel='recovered', ylim=(-0.03, 1.05))
+    axes.plot([*known], [*known.values()], **style.EXPERT)
+  axes.set(xlabel=UNITS.get(kind, kind), ylabel='share recovered', ylim=(-0.03, 1.05))
+  axes.set_xticks(sorted(expert))
 
 
 def cell_map(axes: Axes, results: list[dict]) -> None:
   """The maze: colour is the share of arrivals from a cell, the number its steps in training."""
   maze = results[0]['maze']
   free = np.array(maze['free'], bool)
-  shares, steps = np.full(free.shape, np.nan), np.zeros(free.shape)
-  for x in (x for result in results for x in result['cells']):
-    place = tuple(x['cell'])
-    own = [y for r in results for y in r['cells'] if tuple(y['cell']) == place]
-    shares[place] = np.mean([y['score'] for y in own])
-    steps[place] = np.mean([y['steps'] for y in own])
+  shares = np.full(free.shape, np.nan)
+  cells = grouped((x for result in results for x in result['cells']), lambda x: tuple(x['cell']))
   axes.imshow(np.where(free, 1.0, 0.0), cmap='gray', vmin=-1.5, vmax=1, aspect='equal')
+  for place, own in cells.items():
+    shares[place] = np.mean([x['score'] for x in own])
+    text = f'{shares[place]:.2f}\n{np.mean([x["steps"] for x in own]):.0f}'
+    axes.text(*reversed(place), text, ha='center', va='center', fontsize=6.5)
   axes.imshow(shares, cmap='RdYlGn', vmin=0, vmax=1, alpha=0.6, aspect='equal')
-  for (row, column), share in np.ndenumerate(shares):
-    if np.isfinite(share):
-      text = f'{share:.2f}\n{steps[row, column]:.0f}'
-      axes.text(column, row, text, ha='center', va='center', fontsize=6.5)
   axes.text(*reversed(maze['goal']), 'goal', ha='center', va='center', fontsize=6.5)
+  rows, columns = np.nonzero(free)  # half of the outer wall is enough
+  axes.set(xlim=(columns.min() - 1, columns.max() + 1), ylim=(rows.max() + 1, rows.min() - 1))
   axes.grid(visible=False)
-  axes.set(xticks=[], yticks=[], xlabel='arrivals; steps in training')
+  axes.set(xticks=[], yticks=[], xlabel='share recovered, steps in training')
 
 
 # Prediction gap
@@ -225,17 +188,16 @@ def gap_figure(groups: list[Group]) -> Figure:
   """tab:wm_diagnostics: gap on expert episodes, on the replay, and U; tasks side by side."""
   found = with_data([x for x in groups if x.method in PAIR], 'gap')
   tasks = style.tasks_with([x for x, _ in found], PAIR, ())
-  figure, (panels,) = style.make_grid(1, 3, max(3.4, 0.8 * len(tasks)))
-  for axes, (column, (title, _)) in zip(panels, GAP_COLUMNS.items(), strict=True):
-    axes.set_title(title)
+  names = [x for x, _ in GAP_COLUMNS.values()]
+  figure, panels = style.make_panels(names, 3, width=max(3.4, 0.8 * len(tasks)))
+  for axes, column in zip(panels.values(), GAP_COLUMNS, strict=True):
     if not found:
       style.say(axes, f'No data yet. Make them with\n{command_line("gap")}')
       continue
     for group, results in found:
       places, _ = style.side_by_side(len(tasks), PAIR.index(group.method), len(PAIR))
-      place = places[tasks.index(group.task)]
+      place, look = places[tasks.index(group.task)], _look(group)
       values = [v for v in (gap_value(x, column) for x in results) if v is not None]
-      look = _look(group)
       if values:
         name = style.label(group.method)
         axes.plot([place], [np.mean(values)], **look, ms=8, ls='', label=name)
@@ -249,39 +211,28 @@ def gap_figure(groups: list[Group]) -> Figure:
     axes.yaxis.set_major_formatter('{x:g}')
     axes.yaxis.set_minor_locator(mpl.ticker.LogLocator(subs=(2, 5)))
     axes.yaxis.set_minor_formatter('{x:g}')
-  return style.legend_above(figure, panels, 4)
+  return style.legend_above(figure, panels.values())
 
 
-def gap_by_region(axes: Axes, found: Measured) -> bool | None:
+def gap_by_region(axes: Axes, found: Measured) -> str:
   """Bars of the mean over seeds, dots are seeds."""
   found = [(g, [x['regions'] for x in r if 'regions' in x]) for g, r in found]
   found = [(g, r) for g, r in found if r]
   if not found:
-    return False
+    return NO_PLANE
   _bars_by_group(axes, found, REGIONS, lambda r, name: [x[name]['gap'] for x in r if name in x])
-  axes.set_xticks(range(len(REGIONS)), REGIONS)
   axes.set_ylabel('open-loop gap, H = 15')
-  return None
+  return ''
 
 
-def deciles(axes: Axes, found: Measured, region: str) -> bool | None:
+def deciles(axes: Axes, found: Measured, region: str) -> str:
   """Mean over seeds of the gap by decile of U, thin lines are seeds."""
-  drawn = False
   for group, results in found:
     lines = [x['deciles'][region]['gap'] for x in results if region in x.get('deciles', {})]
-    if not lines:
-      continue
-    look = _look(group)
-    for line in lines if len(lines) > 1 else ():
-      axes.plot(range(1, len(line) + 1), line, color=look['color'], lw=0.8, alpha=0.4)
-    full = [x for x in lines if len(x) == max(map(len, lines))]
-    mean = np.mean(full, 0)
-    name = style.label(group.method)
-    axes.plot(range(1, len(mean) + 1), mean, lw=2, ms=4, **look, label=name)
-    drawn = True
-  axes.set(xlabel='decile of U, low to high', ylabel='open-loop gap, H = 15')
-  axes.set_xticks([1, 4, 7, 10])
-  return None if drawn else False
+    if lines:
+      _lines(axes, group, [(range(1, len(x) + 1), x) for x in lines])
+  axes.set(xlabel='decile of U, low to high', ylabel='open-loop gap, H = 15', xticks=[1, 4, 7, 10])
+  return '' if axes.lines else NO_PLANE
 
 
 # Recoverability
@@ -306,22 +257,17 @@ def calibration(axes: Axes, found: Measured, horizon: str) -> None:
   axes.set(xlim=(-0.04, 1.04), ylim=(-0.05, 1.05))
 
 
-def pooled(parts: list[dict], least: int = 5, number: int = 5) -> np.ndarray:
+def pooled(parts: list[dict]) -> np.ndarray:
   """[bins, 5] of prediction, frequency, its 95 % interval and count; few states are left out."""
-  bins = {}
-  for x in parts:
-    for predicted, frequency, count in zip(x['predicted'], x['frequency'], x['count'], strict=True):
-      place = min(int(number * predicted), number - 1)
-      bins.setdefault(place, []).append((predicted, frequency, count))
-  rows = []
-  for _, members in sorted(bins.items()):
+  keys, rows = ('predicted', 'frequency', 'count'), []
+  entries = [x for part in parts for x in zip(*(part[k] for k in keys), strict=True)]
+  for _, members in sorted(grouped(entries, lambda x: min(int(BINS * x[0]), BINS - 1)).items()):
     predicted, frequency, count = np.array(members).T
     whole = int(count.sum())
-    if whole >= least:
-      mean = lambda x, count=count: float(np.average(x, weights=count))
-      hits = round(mean(frequency) * whole)
-      bounds = binomtest(hits, whole).proportion_ci(method='wilson')
-      rows.append((mean(predicted), mean(frequency), bounds.low, bounds.high, whole))
+    if whole >= LEAST:
+      means = [float(np.average(x, weights=count)) for x in (predicted, frequency)]
+      bounds = binomtest(round(means[1] * whole), whole).proportion_ci(method='wilson')
+      rows.append((*means, bounds.low, bounds.high, whole))
   return np.array(rows)
 
 
@@ -331,31 +277,26 @@ def auroc_by_horizon(axes: Axes, found: Measured) -> None:
     look = _look(group)
     for key, form in (('auroc', {'ls': '-', 'lw': 2, 'label': style.label(group.method)}),
                       ('oracle', {'ls': '--', 'lw': 1, 'mfc': 'none'})):  # fmt: skip
-      values = np.array([[np.nan if v is None else v for v in x[key]] for x in results])
-      known = ~np.isnan(values)
-      mean = np.where(known, values, 0).sum(0) / np.where(known.any(0), known.sum(0), np.nan)
+      values = np.ma.masked_invalid(np.array([x[key] for x in results], float))
+      mean = values.mean(0).filled(np.nan)
       axes.plot(results[0]['horizons'], mean, ms=3.5, **look, **form)
   axes.axhline(0.5, color='#999999', lw=1)
   axes.plot([], [], color='#444444', ls='--', lw=1, label='oracle: true distance')
   axes.set(xlabel='imagination horizon H', ylabel='AUROC', ylim=(0, 1.03), xticks=[1, 5, 10, 15])
 
 
-# Acquisition
+# Acquisition and windows
 
 
 def fall_of_uncertainty(axes: Axes, found: Measured) -> None:
   """U of the first checkpoint minus U of each later one: the mean, thin lines are seeds."""
   for group, results in found:
-    look = _look(group)
-    falls = [1000 * (x['uncertainty'][0] - np.array(x['uncertainty'])) for x in results]
-    lines = [(np.array(x['steps'], float), y) for x, y in zip(results, falls, strict=True)]
-    for line in lines if len(lines) > 1 else ():
-      axes.plot(*line, lw=0.8, alpha=0.4, color=look['color'])
-    steps, values = common_grid(lines)
-    axes.plot(steps, values.mean(0), lw=2, ms=4, **look, label=style.label(group.method))
+    fall = lambda x: 1000 * (x['uncertainty'][0] - np.array(x['uncertainty']))
+    _lines(axes, group, [(x['steps'], fall(x)) for x in results])
   axes.axhline(0, color='#999999', lw=1)
+  style.step_axis(axes)
   mixed = '\nnot the same anchors: do not compare' if anchors_differ(found) else ''
-  axes.set(xlabel=f'online steps{mixed}', ylabel='ΔU × 1000')
+  axes.set(xlabel=f'environment steps{mixed}', ylabel='ΔU × 1000')
 
 
 def gain_by_step(axes: Axes, found: Measured) -> None:
@@ -369,91 +310,123 @@ def gain_by_step(axes: Axes, found: Measured) -> None:
   axes.set_ylabel('ΔU per step × 10⁶')
 
 
+def window_uncertainty(axes: Axes, found: Measured) -> str:
+  """Bars are U under the newest weights, black edges U before; dots are seeds."""
+  found = [(g, [x['who']['windows'] for x in r if 'windows' in x['who']]) for g, r in found]
+  part = lambda x, place: x if place == 'all' else x.get(place, {})
+  values = lambda results, place, key: [
+    1000 * v for v in (part(x, place).get(key) for x in results) if v is not None
+  ]
+  places = [x for x in ('all', *PLACES) if any(values(r, x, 'after') for _, r in found)]
+  _bars_by_group(axes, found, places, lambda r, place: values(r, place, 'after'))
+  for number, (_, results) in enumerate(found):
+    spots, width = style.side_by_side(len(places), number, len(found))
+    before = [mean_of(values(results, x, 'before')) for x in places]
+    axes.bar(spots, np.array(before, float), 0.92 * width, fill=False, ec='black', lw=0.9)
+  axes.set_xticks(range(len(places)), [PLACES.get(x, x) for x in places])
+  axes.set_ylabel('U × 1000; black edges: before')
+  return '' if places else NO_WINDOWS
+
+
+def window_returns(axes: Axes, found: Measured) -> str:
+  """Share of the windows that ended outside of the tube after which the main policy is back."""
+  for group, results in found:
+    lines = [x['returns']['curve'] for x in results if 'curve' in x.get('returns', {})]
+    if lines:
+      line = 100 * np.mean(lines, 0)
+      look = {**_look(group), 'markevery': 5, 'lw': 1.8, 'ms': 4}
+      axes.plot(range(len(line)), line, **look, label=style.label(group.method))
+  axes.set(xlabel='decisions after the window', ylabel='back in the tube (%)', ylim=(-3, 103))
+  return '' if axes.lines else NO_WINDOWS
+
+
 # Places
 
 
 @style.STYLED
 def allocation_figure(groups: list[Group]) -> Figure:
   """fig:pointmaze_model: where each method's real steps went in the plane, and by region."""
-  found = {}
-  for group in groups:
-    steps = [x for x in map(real_steps, group.runs) if x and x.position is not None]
-    if steps:
-      found.setdefault(group.setting, []).append((group, joined(steps)))
-  names = style.titles(groups)
-  if not found:
-    figure, grid = style.make_grid(1, len(ALLOCATED) + 1)
+  names, panels = style.titles(groups), {}
+  found = [(x, [y for y in map(allocation, x.runs) if y and 'map' in y]) for x in groups]
+  settings = grouped([x for x in found if x[1]], lambda x: x[0].setting)
+  for setting, own in settings.items():
+    place = f'{names[setting]}: ' if len(settings) > 1 else ''
+    panels |= {f'{place}{style.label(g.method)}': (visits_panel, r) for g, r in own}
+    panels[f'{place}real steps by region'] = shares_panel, own
+  if not panels:
+    methods = [x for x in ALLOCATED if x not in {g.method for g in groups}]
     task = groups[0].task if groups else POINTMAZE[0]
-    for axes, method in zip(grid.flat, ALLOCATED, strict=False):
-      axes.set_title(f'{style.task_name(task)}: {style.label(method)}', fontsize=8.5)
-      has = any(x.method == method for x in groups)
-      style.say(axes, NO_POSITIONS) if has else style.empty(axes, task, [method])
-    style.say(grid.flat[-1], NO_POSITIONS)
-    return figure
-  columns = min(4, max(len(x) for x in found.values()) + 1)
-  lines = [-(-(len(x) + 1) // columns) for x in found.values()]
-  figure, grid = style.make_grid(sum(lines), columns, 3.1, 2.7)
-  for number, (setting, own) in enumerate(found.items()):
-    place = f'{names[setting]}: ' if len(found) > 1 else ''
-    panels = grid[sum(lines[:number]) : sum(lines[: number + 1])].reshape(-1)
-    for axes, (group, steps) in zip(panels, own, strict=False):
-      axes.set_title(f'{place}{style.label(group.method)}', fontsize=8.5)
-      visits_panel(axes, group, steps)
-    panels[len(own)].set_title(f'{place}real steps by region', fontsize=8.5)
-    shares_panel(panels[len(own)], own)
-    for axes in panels[len(own) + 1 :]:
-      axes.set_axis_off()
+    panels = {style.label(x): (style.empty, task, [x]) for x in methods}
+    panels['real steps by region'] = style.say, NO_POSITIONS
+  figure, axes = style.make_panels([*panels])
+  for own, (draw, *args) in zip(axes.values(), panels.values(), strict=True):
+    draw(own, *args)
   handles = [mpl.patches.Patch(color=style.REGION_COLORS[x], label=x) for x in REGIONS]
   handles += [mpl.lines.Line2D([], [], color='#D55E00', ls='', marker='.', label='expert')]
   figure.legend(handles=handles, loc='outside upper center', ncols=4)
   return figure
 
 
-def joined(parts: list[Steps]) -> Steps:
-  """The steps of several seeds."""
-  pick = lambda name: np.concatenate([getattr(x, name) for x in parts])
-  return Steps(pick('explorer'), pick('distance'), pick('position'))
-
-
-def visits_panel(axes: Axes, group: Group, steps: Steps) -> None:
+def visits_panel(axes: Axes, results: list[dict]) -> None:
   """How often the plane was visited, darker is more often, on a logarithmic scale."""
-  x, y = steps.position.T
-  axes.hexbin(x, y, gridsize=45, bins='log', cmap='Greys', mincnt=1, lw=0.1, rasterized=True)
-  cloud = expert_cloud(group.runs[0])
-  axes.plot(*cloud.T, ls='', marker='.', ms=1.5, color='#D55E00', rasterized=True)
-  axes.set_aspect('equal')
+  maps = [x['map'] for x in results]
+  ends = [np.add(x['low'], np.shape(x['counts'])) for x in maps]
+  low, high = np.min([x['low'] for x in maps], 0), np.max(ends, 0)
+  counts = np.zeros(high - low)
+  for x, end in zip(maps, ends, strict=True):
+    (left, bottom), (right, top) = x['low'] - low, end - low
+    counts[left:right, bottom:top] += x['counts']
+  seen = np.ma.masked_equal(counts.T, 0)
+  extent = CELL * np.array([low[0], high[0], low[1], high[1]])
+  axes.imshow(seen, origin='lower', extent=extent, cmap='Greys', interpolation='nearest',
+              norm=mpl.colors.LogNorm(0.5, max(2, seen.max())))  # fmt: skip
+  axes.plot(*np.transpose(maps[0]['expert']), ls='', marker='.', ms=2, color='#D55E00')
+  axes.set(xlabel='x (m)', ylabel='y (m)')
   axes.grid(visible=False)
 
 
-def shares_panel(axes: Axes, found: list[tuple[Group, Steps]]) -> None:
+def shares_panel(axes: Axes, found: Measured) -> None:
   """Stacked bars: the windows of each method, and its main policy."""
-  shares = {}
-  for group, steps in found:
-    for who, explorer in ((collector_name(group), True), ('main', False)):
-      shares[f'{style.label(group.method)}, {who}'] = steps.shares(explorer)
-  shares = {k: v for k, v in shares.items() if v}
-  for place, share in enumerate(shares.values()):
-    left = 0.0
-    for region in REGIONS:
-      width = 100 * share[region]
-      axes.barh(place, width, left=left, color=style.REGION_COLORS[region], height=0.7, lw=0)
-      if width >= 10:
-        axes.text(left + width / 2, place, f'{width:.0f}', ha='center', va='center', fontsize=7)
-      left += width
-  axes.set_yticks(range(len(shares)), list(shares), fontsize=7)
-  axes.set(ylim=(len(shares) - 0.5, -0.5), xlim=(0, 100), xlabel='% of real steps')
+  names = []
+  for group, results in found:
+    for who, name in (('explorer', collector_name(group)), ('main', 'main')):
+      own = [x[who] for x in results if who in x]
+      left, steps = 0.0, [x['steps'] for x in own]
+      for region in REGIONS if own else ():
+        width = 100 * np.average([x[region] for x in own], weights=steps)
+        color = style.REGION_COLORS[region]
+        axes.barh(len(names), width, left=left, color=color, height=0.7, lw=0)
+        if width >= 10:
+          text = {'ha': 'center', 'va': 'center', 'fontsize': 7}
+          axes.text(left + width / 2, len(names), f'{width:.0f}', **text)
+        left += width
+      names += [f'{style.label(group.method)}, {name}'] if own else []
+  axes.set_yticks(range(len(names)), names, fontsize=7)
+  axes.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, 100), xlabel='% of real steps')
   axes.grid(visible=False)
 
 
-_DECILES = [
+# What one measurement shows, and what the paper's figures put together
+
+DECILES = [
   (f'{name} states', 'gap', lambda axes, x, name=name: deciles(axes, x, name)) for name in REGIONS
 ]
-_CALIBRATION = [
+CALIBRATION = [
   (f'{sign} and recovery', 'recoverability', lambda axes, x, h=h: calibration(axes, x, h))
   for h, sign in (('5', 'G₅'), ('15', 'G₁₅'))
 ]
-_ACQUISITION = [
+REGION_GAPS = ('gap by region', 'gap', gap_by_region)
+AUROC = ('AUROC by horizon', 'recoverability', auroc_by_horizon)
+ACQUISITION = [
   ('fall of U on anchors', 'acquisition', fall_of_uncertainty),
   ('fall of U per step', 'acquisition', gain_by_step),
 ]
-_RECOVERY = [('recovery', 'recovery', recovery_by_difficulty)]
+PARTS: dict[str, list[Panel]] = {
+  'gap': [REGION_GAPS, *DECILES],
+  'recoverability': [AUROC, *CALIBRATION],
+  'acquisition': ACQUISITION,
+  'windows': [
+    ('U of window steps', 'windows', window_uncertainty),
+    ('back after a window', 'windows', window_returns),
+  ],
+}

@@ -1,21 +1,27 @@
 """Tables of what evaluate and diagnose measured, with the paper's numbers beside ours."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from recon_tf.analysis import regions
 from recon_tf.analysis.cost import MIB, RECORDS, group_cost
-from recon_tf.analysis.paper import PAIR, load_paper, paper_compute
+from recon_tf.analysis.paper import COLUMNS, PAIR, load_paper, paper_compute
 from recon_tf.analysis.report.tables import (
   NONE,
   Table,
   change,
   digits,
   fixed,
-  make_table,
-  robust_rows,
+  paired_rows,
   robust_table,
 )
-from recon_tf.analysis.runs import Group, anchors_differ, grouped, settings_of, with_data
+from recon_tf.analysis.runs import (
+  Group,
+  anchors_differ,
+  command_line,
+  grouped,
+  settings_of,
+  with_data,
+)
 from recon_tf.analysis.stats import mean_of
 
 GAP_COLUMNS = {
@@ -24,96 +30,98 @@ GAP_COLUMNS = {
   'uncertainty': ('U × 1000', lambda x: 1000 * x['expert']['uncertainty']),
 }
 DISPLACED = {'distance': 'm', 'cells': 'cells', 'decisions': 'decisions'}  # units of recovery
+WHO = ('windows', 'main', 'prefill')
+PLACES = {'wall': 'at walls', 'free': 'free'}
+
+Cell = Callable[[list[dict]], str]  # what the entries of all seeds have in one column
+Lines = Callable[[Group, list[dict]], dict[tuple[str, ...], list[dict]]]
 
 
-def measured_rows(
-  groups: list[Group], part: str, cells: Callable, lines: Callable | None = None
+def measured(
+  groups: list[Group], part: str, columns: dict[str, Cell], lines: Lines | None = None
 ) -> list[tuple[str, ...]]:
-  """Setting, method, seeds and cells(entries) of each group; lines(results) parts it by name."""
+  """Setting, method, seeds and cells of each group; lines(group, results) parts it by names."""
   rows = []
   for group, results in with_data(groups, part):
-    for name, own in (lines(results) if lines else {'': results}).items():
-      names = (name,) if lines else ()
-      rows.append((group.setting, group.method, str(len(own)), *names, *cells(own)))
+    for names, own in (lines(group, results) if lines else {(): results}).items():
+      cells = [cell(own) for cell in columns.values()]
+      rows.append((group.setting, group.method, str(len(own)), *names, *cells))
   return rows
 
 
-def _mean(entries: Iterable[dict], key: str) -> float | None:
-  return mean_of(x[key] for x in entries)
+def make_table(
+  name: str, title: str, columns: Sequence[str], rows: list, notes: list[str], part: str
+) -> Table:
+  """A table of what `part` of the measurements gives."""
+  missing = f'No data yet; `{command_line(part)}` makes them.'
+  head = ('task', 'method', 'seeds', *columns)
+  return Table(name, title, head, tuple(rows), tuple(notes), missing)
+
+
+def mean(pick: str | Callable, places: int | None = 3, scale: float = 1) -> Cell:
+  """The mean over seeds of a key, or of what pick finds; places None: three digits that count."""
+  find = pick if callable(pick) else lambda x: x.get(pick)
+
+  def cell(own: list[dict]) -> str:
+    value = mean_of(map(find, own))
+    value = None if value is None else scale * value
+    return digits(value) if places is None else fixed(value, places)
+
+  return cell
 
 
 def robustness_table(groups: list[Group]) -> Table:
   """tab:robustness: four columns, and CMIL/RECON pairs with their differences."""
-  rows = []
-  tasks = {x.setting: x.task for x in groups}
+  rows, tasks = [], {x.setting: x.task for x in groups}
   found = with_data(groups, 'robust')
   results = [{**x, 'task': group.setting} for group, own in found for x in own]
-  made = robust_rows(results)
-  for setting in dict.fromkeys(x[0] for x in made):
-    rows += [x for x in made if x[0] == setting]
-    rows += _paper_row('robustness', setting, tasks[setting])
+  for setting, own in grouped(robust_table(results).rows, lambda x: x[0]).items():
+    rows += [*own, *_paper_row('robustness', setting, tasks[setting])]
   episodes = sorted({x['episodes'] for x in results if 'episodes' in x})
   notes = ['Success in percent, return for DMC; means over seeds of the deterministic main policy.']
   notes += [f'Episodes per configuration: {", ".join(map(str, episodes))}.'] if episodes else []
   skipped = sorted({f'{k} ({v})' for x in results for k, v in x.get('skipped', {}).items()})
   notes += [f'Left out: {"; ".join(skipped)}.'] if skipped else []
-  head = robust_table([]).head
-  return make_table('robustness', 'Robust deployment', head, rows, notes, 'robust')
+  return make_table('robustness', 'Robust deployment', COLUMNS, rows, notes, 'robust')
 
 
 def recovery_table(groups: list[Group]) -> Table:
   """From displaced states, by how far off the way they are; ours, the paper has no such table."""
 
-  def lines(results: list[dict]) -> dict:
-    name = lambda x: f'{x["difficulty"]:g} {DISPLACED.get(x["kind"], x["kind"])}'
+  def lines(_: Group, results: list[dict]) -> dict:
+    name = lambda x: (f'{x["difficulty"]:g} {DISPLACED.get(x["kind"], x["kind"])}',)
     levels = grouped((x for result in results for x in result['by_difficulty']), name)
-    return {**levels, 'all that count': [{**x, 'episodes': None} for x in results]}
+    return {**levels, ('all that count',): [{**x, 'episodes': None} for x in results]}
 
-  def cells(own: list[dict]) -> list[str]:
-    count = NONE if own[0]['episodes'] is None else str(sum(x['episodes'] for x in own))
-    return [fixed(_mean(own, 'score')), fixed(_mean(own, 'expert')), count]
+  def count(own: list[dict]) -> str:
+    return NONE if own[0]['episodes'] is None else str(sum(x['episodes'] for x in own))
 
-  head = ('task', 'method', 'seeds', 'displaced by', 'score', 'expert', 'episodes')
+  columns = {'score': mean('score'), 'expert': mean('expert'), 'episodes': count}
   notes = [
     'Share of episodes in which the deployed policy succeeds after it was displaced (for returns: '
     'its share of what the expert gets from there). What counts: displacements that the expert '
     'itself manages; kinds weigh the same, cells on the way are left out.'
   ]
-  rows = measured_rows(groups, 'recovery', cells, lines)
-  return make_table('recovery', 'Recovery from displaced states', head, rows, notes, 'recovery')
-
-
-def recovery_at(results: list[dict], kind: str, difficulty: float) -> list[dict]:
-  """One level of every seed that has it."""
-  fits = lambda x: (x['kind'], x['difficulty']) == (kind, difficulty)
-  return [x for result in results for x in result['by_difficulty'] if fits(x)]
+  rows, title = measured(groups, 'recovery', columns, lines), 'Recovery from displaced states'
+  return make_table('recovery', title, ('displaced by', *columns), rows, notes, 'recovery')
 
 
 def gap_table(groups: list[Group]) -> Table:
   """tab:wm_diagnostics: prediction gaps and uncertainty, CMIL/RECON with relative change."""
-  columns = list(GAP_COLUMNS)
   rows = []
   for setting, own in grouped(with_data(groups, 'gap'), lambda x: x[0].setting).items():
-    means = {}
-    for group, results in own:
-      pick = lambda column, results=results: mean_of([gap_value(x, column) for x in results])
-      means[group.method] = [pick(x) for x in columns]
-      cells = [digits(x) for x in means[group.method]]
-      rows.append((setting, group.method, str(len(results)), *cells))
-    if set(PAIR) <= set(means):
-      seeds = '/'.join(str(len(r)) for m in PAIR for g, r in own if g.method == m)
-      pairs = zip(*(means[m] for m in PAIR), strict=True)
-      cells = [f'{digits(a)}/{digits(b)} ({change(a, b)})' for a, b in pairs]
-      rows.append((setting, '/'.join(PAIR), seeds, *cells))
+    values = lambda x: {column: gap_value(x, column) for column in GAP_COLUMNS}
+    methods = {group.method: list(map(values, results)) for group, results in own}
+    rows += paired_rows(setting, methods, [*GAP_COLUMNS], digits, change)
     rows += _paper_row('gap', setting, own[0][0].task)
-  head = ('task', 'method', 'seeds', *(x for x, _ in GAP_COLUMNS.values()))
   notes = [
     'Discounted squared error of open-loop latents, lower is better: H15 on held-out expert '
     'episodes, where U is measured too, H5 on the replay.',
     "Latents have no common scale, so gaps of other sizes of agent, the paper's among them, do not "
     'compare.',
   ]
-  return make_table('gap', 'World-model diagnostics', head, rows, notes, 'gap')
+  columns = [x for x, _ in GAP_COLUMNS.values()]
+  return make_table('gap', 'World-model diagnostics', columns, rows, notes, 'gap')
 
 
 def gap_value(result: dict, column: str) -> float | None:
@@ -127,19 +135,23 @@ def gap_value(result: dict, column: str) -> float | None:
 def deciles_table(groups: list[Group]) -> Table:
   """fig:uncertainty_deciles in numbers: does U rank held-out error?"""
 
-  def lines(results: list[dict]) -> dict:
+  def lines(_: Group, results: list[dict]) -> dict:
     names = dict.fromkeys(k for x in results for k in x.get('deciles', {}))
-    return {k: [x['deciles'][k] for x in results if k in x.get('deciles', {})] for k in names}
+    return {(k,): [x['deciles'][k] for x in results if k in x.get('deciles', {})] for k in names}
 
-  def cells(own: list[dict]) -> list[str]:
-    ends = [digits(mean_of(x['gap'][i] for x in own)) for i in (0, -1)]
-    rank = _mean(own, 'rank_correlation')
-    return [str(round(_mean(own, 'starts'))), *ends, NONE if rank is None else f'{rank:+.2f}']
+  def rank(own: list[dict]) -> str:
+    value = mean_of(x['rank_correlation'] for x in own)
+    return NONE if value is None else f'{value:+.2f}'
 
-  head = ('task', 'method', 'seeds', 'states', 'starts', 'gap, lowest U', 'gap, highest U', 'rank')
+  columns = {
+    'starts': mean('starts', 0),
+    'gap, lowest U': mean(lambda x: x['gap'][0], None),
+    'gap, highest U': mean(lambda x: x['gap'][-1], None),
+    'rank': rank,
+  }
   notes = ['Held-out H15 gap in the lowest and highest decile of U; rank: Spearman, all starts.']
-  rows = measured_rows(groups, 'gap', cells, lines)
-  return make_table('deciles', 'Disagreement and held-out error', head, rows, notes, 'gap')
+  rows, title = measured(groups, 'gap', columns, lines), 'Disagreement and held-out error'
+  return make_table('deciles', title, ('states', *columns), rows, notes, 'gap')
 
 
 def _paper_row(table: str, setting: str, task: str) -> list[tuple[str, ...]]:
@@ -157,68 +169,62 @@ def _paper_row(table: str, setting: str, task: str) -> list[tuple[str, ...]]:
 
 # Recoverability and acquisition
 
+_CANDIDATES = {'states': mean('candidates', 0), 'recovered %': mean('recovered', 0, 100)}
+
 
 def recoverability_table(groups: list[Group]) -> Table:
   """AUROC of the gate and of the oracle, and how well the gate is calibrated."""
   found = [x for _, results in with_data(groups, 'recoverability') for x in results]
   horizons = [int(x) for x in found[0]['calibration']] if found else []
-  tubes = {x['tube'] for x in found}
-
-  def cells(own: list[dict]) -> list[str]:
-    at = lambda key, h: mean_of(x[key][x['horizons'].index(h)] for x in own if h in x['horizons'])
-    error = lambda h: mean_of(x['calibration'].get(str(h), {}).get('error') for x in own)
-    scores = [fixed(at(key, h)) for h in horizons for key in ('auroc', 'oracle')]
-    return [*_candidates(own), *scores, *(fixed(error(h)) for h in horizons)]
-
-  head = ['task', 'method', 'seeds', 'states', 'recovered %']
-  head += [f'{name} H{h}' for h in horizons for name in ('AUROC', 'oracle')]
-  head += [f'calibration error H{h}' for h in horizons]
+  tubes = sorted({x['tube'] for x in found})
+  at = lambda key, h: lambda x: x[key][x['horizons'].index(h)] if h in x['horizons'] else None
+  error = lambda h: lambda x: x['calibration'].get(str(h), {}).get('error')
+  names = {'AUROC': 'auroc', 'oracle': 'oracle'}
+  columns = {f'{k} H{h}': mean(at(v, h)) for h in horizons for k, v in names.items()}
+  columns = _CANDIDATES | columns | {f'calibration error H{h}': mean(error(h)) for h in horizons}
   notes = [
     'Does G, from imagination, tell from which states the main policy comes back within 15 real '
-    f'steps to {", ".join(map(str, sorted(tubes)))} of the expert? The oracle sees true distances.',
+    f'steps to {", ".join(map(str, tubes))} of the expert? The oracle sees true distances.',
     'The paper prints no numbers of its figure.',
   ]
+  rows = measured(groups, 'recoverability', columns)
   title = 'Recoverability: prediction and reality'
-  rows = measured_rows(groups, 'recoverability', cells)
-  return make_table('recoverability', title, tuple(head), rows, notes, 'recoverability')
-
-
-def _candidates(own: list[dict]) -> list[str]:
-  back = _mean(own, 'recovered')
-  return [f'{_mean(own, "candidates"):.0f}', NONE if back is None else f'{100 * back:.0f}']
+  return make_table('recoverability', title, [*columns], rows, notes, 'recoverability')
 
 
 def tube_table(groups: list[Group]) -> Table:
   """What counts as back decides what the gate is asked: the same for wider tubes."""
-  names = ('auroc_5', 'oracle_5', 'auroc_15', 'oracle_15')
-  cells = lambda own: [*_candidates(own), *(fixed(_mean(own, x)) for x in names)]
+  names = {'AUROC': 'auroc', 'oracle': 'oracle'}
+  scores = {f'{k} H{h}': mean(f'{v}_{h}') for h in (5, 15) for k, v in names.items()}
+  columns = _CANDIDATES | scores
   # Seeds may have been measured with different tubes.
   tubes = lambda results: (x for result in results for x in result.get('tubes', ()))
-  lines = lambda results: grouped(tubes(results), lambda x: f'{x["tube"]:.2f}')
-  head = ('task', 'method', 'seeds', 'tube', 'states', 'recovered %', 'AUROC H5', 'oracle H5',
-          'AUROC H15', 'oracle H15')  # fmt: skip
+  lines = lambda _, results: grouped(tubes(results), lambda x: (f'{x["tube"]:.2f}',))
   notes = [
     'The states outside of a tube, and whether the main policy comes back into it. Around few '
     'demonstrations a narrow tube counts a parallel way to the goal as lost.'
   ]
+  rows = measured(groups, 'recoverability', columns, lines)
   title = 'Recoverability by what counts as back'
-  rows = measured_rows(groups, 'recoverability', cells, lines)
-  return make_table('tubes', title, head, rows, notes, 'recoverability')
+  return make_table('tubes', title, ('tube', *columns), rows, notes, 'recoverability')
 
 
 def acquisition_table(groups: list[Group]) -> Table:
   """Fall of U on fixed anchors, in all and per online step."""
 
-  def cells(own: list[dict]) -> list[str]:
+  def span(own: list[dict]) -> str:
     first, last = (mean_of(x['steps'][i] for x in own) for i in (0, -1))
-    numbers = [mean_of(1000 * x['uncertainty'][i] for x in own) for i in (0, -1)]
-    numbers += [mean_of(1000 * x['gain'] for x in own)]
-    numbers += [mean_of(1e6 * x['gain_per_step'] for x in own)]
-    return [f'{_mean(own, "anchors"):.0f}', f'{first:.0f} to {last:.0f}', *map(digits, numbers)]
+    return f'{first:.0f} to {last:.0f}'
 
+  columns = {
+    'anchors': mean('anchors', 0),
+    'online steps': span,
+    'U before × 1000': mean(lambda x: x['uncertainty'][0], None, 1000),
+    'U after × 1000': mean(lambda x: x['uncertainty'][-1], None, 1000),
+    'ΔU × 1000': mean('gain', None, 1000),
+    'ΔU per step × 10⁶': mean('gain_per_step', None, 1e6),
+  }
   found = with_data(groups, 'acquisition')
-  head = ('task', 'method', 'seeds', 'anchors', 'online steps', 'U before × 1000',
-          'U after × 1000', 'ΔU × 1000', 'ΔU per step × 10⁶')  # fmt: skip
   notes = [
     'Methods compare only on the same anchors: give those of one run to the others with --anchors.',
     'The paper prints no numbers of its figure.',
@@ -228,33 +234,11 @@ def acquisition_table(groups: list[Group]) -> Table:
   notes += [
     f'These are on different anchors and do not compare: {x}.' for x in anchors_differ(found)
   ]
-  rows = measured_rows(groups, 'acquisition', cells)
-  return make_table('acquisition', 'Acquisition gain', head, rows, notes, 'acquisition')
+  rows = measured(groups, 'acquisition', columns)
+  return make_table('acquisition', 'Acquisition gain', [*columns], rows, notes, 'acquisition')
 
 
-def allocation_table(groups: list[Group]) -> Table:
-  """Where real steps went: distance to the expert's states, and in mazes regions."""
-  rows = []
-  for group in groups:
-    found = [x for x in map(regions.real_steps, group.runs) if x]
-    for who, explorer in ((collector_name(group), True), ('main', False)):
-      means = [x for x in (steps.mean_distance(explorer) for steps in found) if x is not None]
-      if means:
-        shares = [x for x in (steps.shares(explorer) for steps in found) if x]
-        share = lambda name, shares=shares: mean_of([100 * x[name] for x in shares])
-        cells = [fixed(share(name), 1) for name in regions.REGIONS]
-        cells += [fixed(mean_of(means))]
-        rows.append((group.setting, group.method, str(len(means)), who, *cells))
-  columns = (f'{x} %' for x in regions.REGIONS)
-  head = ('task', 'method', 'seeds', 'who acted', *columns, 'mean distance')
-  notes = [
-    'Shares of the states that real steps led to, random prefill left out: support up to '
-    f'{regions.SUPPORT}, near up to {regions.NEAR}, far beyond, and how far they are on average '
-    'from the nearest state of the demonstrations: metres in mazes, elsewhere deviations of the '
-    "demonstrations' vectors per dimension, without regions. The paper prints no numbers."
-  ]
-  missing = 'Distances need collected episodes with vectors, and the demonstrations.'
-  return Table('allocation', 'Allocation of real steps', head, tuple(rows), tuple(notes), missing)
+# Real steps
 
 
 def collector_name(group: Group) -> str:
@@ -262,7 +246,137 @@ def collector_name(group: Group) -> str:
   return 'random' if group.runs[0].config.windows.collector == 'random' else 'explorer'
 
 
+def allocation_table(groups: list[Group]) -> Table:
+  """Where real steps went: distance to the expert's states, and in mazes regions."""
+  columns = {f'{x} %': mean(x, 1, 100) for x in regions.REGIONS}
+  columns['mean distance'] = mean('distance')
+  rows = []
+  for group in groups:
+    found = [x for x in map(regions.allocation, group.runs) if x]
+    for who, name in (('explorer', collector_name(group)), ('main', 'main')):
+      own = [x[who] for x in found if who in x]
+      if own:
+        cells = [cell(own) for cell in columns.values()]
+        rows.append((group.setting, group.method, str(len(own)), name, *cells))
+  notes = (
+    'Shares of the states that real steps led to, random prefill left out: support up to '
+    f'{regions.SUPPORT}, near up to {regions.NEAR}, far beyond, and how far they are on average '
+    'from the nearest state of the demonstrations: metres in mazes, elsewhere deviations of the '
+    "demonstrations' vectors per dimension, without regions. The paper prints no numbers.",
+  )
+  head = ('task', 'method', 'seeds', 'who acted', *columns)
+  missing = 'Distances need collected episodes with vectors, and the demonstrations.'
+  return Table('allocation', 'Allocation of real steps', head, tuple(rows), notes, missing)
+
+
+def _actors(group: Group, results: list[dict]) -> dict[tuple[str, ...], list[dict]]:
+  found = {who: [x['who'][who] for x in results if who in x['who']] for who in WHO}
+  name = lambda who: collector_name(group) if who == 'windows' else who
+  return {(name(k),): v for k, v in found.items() if v}
+
+
+def brought_table(groups: list[Group]) -> Table:
+  """Where steps led to and what actions they were; columns of mazes only where there is one."""
+  columns = {
+    'steps': mean('steps', 0),
+    'distance': mean('distance'),
+    '90 % below': mean('distance_90'),
+    'speed': mean('speed', 2),
+    'length of actions': mean('action_length', 2),
+    'persistence': mean('persistence', 2),
+    'spread': mean('spread', 2),
+  }
+  notes = [
+    'Distance to the nearest demonstrated state, its mean and where 90 % of the steps are below: '
+    "metres in mazes, elsewhere deviations of the demonstrations' vectors per entry. Speed in m/s, "
+    'elsewhere deviations per decision. Persistence: mean cosine between successive actions; '
+    'spread: deviation of actions, mean over entries.'
+  ]
+  results = [x for _, own in with_data(groups, 'windows') for x in own]
+  number = sorted({x['cells_off'] for x in results if 'cells_off' in x})
+  if number:
+    columns['cells off the way'] = mean('cells_off', 1)
+    columns['steps there'] = mean('steps_off', 0)
+    columns['at walls %'] = mean('wall_share', 1, 100)
+    notes += [
+      f'The mazes have {" or ".join(map(str, number))} cells that no demonstration crosses. At a '
+      'wall: no more than 2 cm between it and the ball.'
+    ]
+  rows, title = measured(groups, 'windows', columns, _actors), 'What windows bring home'
+  return make_table('windows', title, ('who acted', *columns), rows, notes, 'windows')
+
+
+def taught_table(groups: list[Group]) -> Table:
+  """U of the transitions before and after learning from them, and the gap of the last model."""
+
+  def lines(group: Group, results: list[dict]) -> dict:
+    found = {}
+    for names, parts in _actors(group, results).items():
+      found[*names, 'all'] = parts
+      found |= {(*names, v): [x[k] for x in parts if k in x] for k, v in PLACES.items()}
+    return {k: v for k, v in found.items() if any('after' in x for x in v)}
+
+  columns = {
+    'steps': mean('steps', 0),
+    'U before × 1000': mean('before', None, 1000),
+    'U after × 1000': mean('after', None, 1000),
+    'removed × 1000': mean('removed', None, 1000),
+    'H5 gap': mean('gap', None),
+  }
+  notes = [
+    'U of the same transitions under the last milestone before they were collected and under the '
+    'newest weights; the difference is what data removed. Latents have no common scale, so read '
+    "windows against the main policy's steps of the same run first. H5 gap: open-loop error of the "
+    'newest model from where the steps led to.'
+  ]
+  rows, names = measured(groups, 'windows', columns, lines), ('who acted', 'where', *columns)
+  title = 'What windows teach the model'
+  return make_table('windows_model', title, names, rows, notes, 'windows')
+
+
+def returned_table(groups: list[Group]) -> Table:
+  """What the main policy does after a window."""
+
+  def lines(group: Group, results: list[dict]) -> dict:
+    own = [x['returns'] for x in results if 'returns' in x]
+    return {(collector_name(group),): own} if own else {}
+
+  columns = {
+    'tube': mean('tube'),
+    'windows': mean('windows', 0),
+    'distance at begin': mean('begin'),
+    'at end': mean('end'),
+    'ended outside': mean('outside', 0),
+    'back %': mean('back', 1, 100),
+    'solved first %': mean('solved', 1, 100),
+    'next window first %': mean('cut', 1, 100),
+    'median decisions': mean('median', 1),
+  }
+  notes = [
+    'Windows that ended outside of the tube around the demonstrated way, the share of them after '
+    'which the main policy was back in it before the next window or the end of the episode, and '
+    'how many decisions that took; solved first: it reached the goal without. The tube is 0.25 m '
+    'in mazes, elsewhere the 90th percentile of the distances of each demonstration to the others.'
+  ]
+  rows, title = measured(groups, 'windows', columns, lines), 'Returns after windows'
+  return make_table('windows_returns', title, ('who acted', *columns), rows, notes, 'windows')
+
+
 # Compute
+
+_MILLIONS = lambda x: f'{x / 1e6:.2f} M' if x >= 1e6 else f'{x:,}'
+# What it is of a Cost, how it is written, and its name in paper.yaml.
+_COMPUTE: dict[str, tuple[Callable, Callable, str]] = {
+  'world-model parameters': (
+    lambda x: (x.parts or {}).get('world_model'), _MILLIONS, 'world_model_parameters'
+  ),
+  'all parameters': (lambda x: x.parameters, _MILLIONS, 'parameters'),
+  'explorer, % of all': (lambda x: x.explorer_share, lambda x: f'{x:.1f}', ''),
+  'parameters in FP32, MiB': (lambda x: x.parameters and 4 * x.parameters / MIB, digits, ''),
+  'checkpoint, MiB': (lambda x: x.checkpoint_mib, digits, 'checkpoint_mib'),
+  'FPS': (lambda x: x.fps, fixed, 'fps'),
+  'FPS, deviation': (lambda x: x.fps_std, fixed, 'fps_std'),
+}  # fmt: skip
 
 
 def compute_table(groups: list[Group]) -> Table:
@@ -271,44 +385,22 @@ def compute_table(groups: list[Group]) -> Table:
   for setting, own in settings_of([x for x in groups if x.method in PAIR]).items():
     costs = {x.method: group_cost(x) for x in own}
     costs = {k: v for k, v in costs.items() if v.parts or v.fps}
-    for name, (pick, show) in _COMPUTE.items():
+    for name, (pick, show, paper) in _COMPUTE.items():
       values = [pick(costs[m]) if m in costs else None for m in PAIR]
       if any(x is not None for x in values):
-        cells = [NONE if x is None else show(x) for x in values]
+        known = [paper_compute(paper, x) for x in PAIR]
+        if name.startswith('explorer'):
+          known = [None, load_paper()['compute']['recon_only']['explorer_share']]
+        first, second, *others = [NONE if x is None else show(x) for x in (*values, *known)]
         shift = NONE if 'deviation' in name else change(*values)
-        rows.append((setting, name, *cells, shift, *_paper_compute(name, show)))
+        rows.append((setting, name, first, second, shift, *others))
   head = ('task', 'quantity', 'CMIL', 'RECON', 'change', 'CMIL, paper', 'RECON, paper')
-  notes = [
+  notes = (
     'Parameters with target networks, without optimizers. Our checkpoints hold the optimizers too; '
     "the paper's checkpoints of 83 and 98 MiB are about as large as its parameters in FP32.",
     f'FPS: environment steps per second with updates, last {RECORDS} records, evaluations '
     'left out; mean over seeds. It depends on machine, size and load.',
     f'The paper measured {load_paper()["compute"]["task"]}.',
-  ]
+  )
   missing = 'The compute table needs runs of CMIL or RECON with a checkpoint.'
-  return Table('compute', 'Compute overhead', head, tuple(rows), tuple(notes), missing)
-
-
-_MILLIONS = lambda x: f'{x / 1e6:.2f} M' if x >= 1e6 else f'{x:,}'
-_COMPUTE: dict[str, tuple[Callable, Callable]] = {
-  'world-model parameters': (lambda x: (x.parts or {}).get('world_model'), _MILLIONS),
-  'all parameters': (lambda x: x.parameters, _MILLIONS),
-  'explorer, % of all': (lambda x: x.explorer_share, lambda x: f'{x:.1f}'),
-  'parameters in FP32, MiB': (
-    lambda x: x.parameters and 4 * x.parameters / MIB, lambda x: f'{x:.3g}'
-  ),
-  'checkpoint, MiB': (lambda x: x.checkpoint_mib, lambda x: f'{x:.3g}'),
-  'FPS': (lambda x: x.fps, lambda x: f'{x:.3f}'),
-  'FPS, deviation': (lambda x: x.fps_std, lambda x: f'{x:.3f}'),
-}  # fmt: skip
-_PAPER_NAMES = {
-  'world-model parameters': 'world_model_parameters', 'all parameters': 'parameters',
-  'checkpoint, MiB': 'checkpoint_mib', 'FPS': 'fps', 'FPS, deviation': 'fps_std',
-}  # fmt: skip
-
-
-def _paper_compute(name: str, show: Callable) -> tuple[str, str]:
-  if name.startswith('explorer'):
-    return NONE, show(load_paper()['compute']['recon_only']['explorer_share'])
-  values = [paper_compute(_PAPER_NAMES.get(name, ''), x) for x in PAIR]
-  return tuple(NONE if x is None else show(x) for x in values)
+  return Table('compute', 'Compute overhead', head, tuple(rows), notes, missing)

@@ -232,10 +232,11 @@ def _videos(groups: list[Group], folder: pathlib.Path) -> list[Block]:
     return [Block('videos', 'Videos', paragraphs=(words,))]
   note = 'After five observed frames the model sees only the actions. The first seed of each group.'
   images = tuple(_figure(v, k) for k, v in strips.items())
-  return [
+  blocks = [
     Block('videos', 'Evaluation episodes', pictures=tuple(films), pixels=True),
     Block('open_loop', 'Open-loop predictions', pictures=images, note=note),
   ]
+  return [x for x in blocks if x.pictures]
 
 
 def _commands(groups: list[Group]) -> Block:

@@ -1,13 +1,15 @@
 """Every figure and table by name: what it needs, and what draws it from runs."""
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Callable
 
 from matplotlib.figure import Figure as Drawing
 
 from recon_tf.analysis.paper import PAIR, paper_tasks
-from recon_tf.analysis.report import curves, diagnostics, measures, style, windows
+from recon_tf.analysis.regions import allocation
+from recon_tf.analysis.report import curves, diagnostics, measures, style
 from recon_tf.analysis.report.tables import Table
 from recon_tf.analysis.runs import COMMANDS, Group, Run, group_runs, grouped, with_data
 
@@ -38,6 +40,10 @@ class Figure:
     return tuple(COMMANDS[x] for x in self.parts)
 
 
+def _rows(parts: list[diagnostics.Panel], methods: tuple[str, ...] = ()) -> Callable:
+  return functools.partial(diagnostics.rows_figure, parts=parts, methods=methods)
+
+
 FIGURES: dict[str, Figure] = {
   'main': Figure(
     'fig:main_curves', 'Main experiments', curves.MAIN, TASKS, figure=curves.main_figure
@@ -52,7 +58,7 @@ FIGURES: dict[str, Figure] = {
   ),
   'robustness': Figure(
     'tab:robustness', 'Robust deployment', PAIR, TASKS, ('robust',),
-    diagnostics.robustness_figure, (measures.robustness_table,),
+    _rows([('', 'robust', diagnostics.robust_panel)], PAIR), (measures.robustness_table,),
   ),
   'recovery': Figure(
     'ours:recovery', 'Recovery from displaced states', PAIR, TASKS, ('recovery',),
@@ -64,26 +70,28 @@ FIGURES: dict[str, Figure] = {
   ),
   'deciles': Figure(
     'fig:uncertainty_deciles', 'Disagreement ranking and held-out model error', PAIR, POINTMAZE,
-    ('gap',), diagnostics.deciles_figure, (measures.deciles_table,),
+    ('gap',), _rows(diagnostics.DECILES, PAIR), (measures.deciles_table,),
   ),
   'mechanism': Figure(
     'fig:recovery_mechanism', 'Diagnostics of recoverability conditioning', PAIR, POINTMAZE,
-    ('gap', 'recoverability'), diagnostics.mechanism_figure,
+    ('gap', 'recoverability'),
+    _rows([diagnostics.REGION_GAPS, *diagnostics.CALIBRATION], PAIR),
     (measures.recoverability_table, measures.tube_table),
   ),
   'diagnostics': Figure(
     'fig:additional_diagnostics', 'Recoverability prediction and acquisition efficiency',
     diagnostics.COLLECTORS, POINTMAZE, ('recoverability', 'acquisition'),
-    diagnostics.diagnostics_figure, (measures.acquisition_table,),
+    _rows([diagnostics.AUROC, *diagnostics.ACQUISITION], diagnostics.COLLECTORS),
+    (measures.acquisition_table,),
   ),
   'allocation': Figure(
     'fig:pointmaze_model', 'Visitation and acquisition', diagnostics.ALLOCATED, POINTMAZE,
     figure=diagnostics.allocation_figure, tables=(measures.allocation_table,),
   ),
   'windows': Figure(
-    'ours:windows', 'What windows bring home', windows.METHODS, TASKS, ('windows',),
-    windows.windows_figure,
-    (windows.brought_table, windows.taught_table, windows.returned_table),
+    'ours:windows', 'What windows bring home', ('random_collect', 'no_recovery', 'recon'), TASKS,
+    ('windows',), _rows(diagnostics.PARTS['windows']),
+    (measures.brought_table, measures.taught_table, measures.returned_table),
   ),
   'compute': Figure(
     'tab:compute_overhead', 'Compute overhead', PAIR, ('dmc_walker_run',),
@@ -139,12 +147,13 @@ def sections(groups: list[Group], folder: pathlib.Path, vector: bool = True) -> 
 
 
 def drawable(entry: Figure, groups: list[Group]) -> list[Group]:
-  """The groups of those variants that have something to compare."""
+  """The groups of those variants that have something to show."""
   variants = lambda found: {x.variant for x in found}
-  if not entry.parts:  # where steps went: a single method is no comparison
-    seen = [(x.variant, x.method) for x in groups]
-    several = {v for v, _ in seen if len({m for w, m in seen if w == v}) > 1}
-    return [x for x in groups if x.variant in (several or variants(groups))]
+  if not entry.parts:  # where steps went: a map, and a single method is no comparison
+    known = [x for x in groups if any('map' in (allocation(run) or ()) for run in x.runs)]
+    methods = grouped({(x.variant, x.method) for x in groups}, lambda x: x[0])
+    several = {k for k, v in methods.items() if len(v) > 1} & variants(known)
+    return [x for x in known if x.variant in (several or variants(known))]
   ours = entry.label.startswith('ours:')
   own = groups if ours else [x for x in groups if x.method in entry.methods]
   known = variants(x for x, _ in with_data(own, entry.parts[-1]))

@@ -21,7 +21,15 @@ from recon_tf.analysis.report.tables import (
   score_notes,
   score_table,
 )
-from recon_tf.analysis.runs import Group, Run, group_runs, observations, run_score, settings_of
+from recon_tf.analysis.runs import (
+  Group,
+  Run,
+  group_runs,
+  grouped,
+  observations,
+  run_score,
+  settings_of,
+)
 from recon_tf.analysis.stats import difference_interval, mean_interval
 from recon_tf.common.files import write_bytes
 from recon_tf.common.marks import has_marks, replace_between
@@ -33,8 +41,8 @@ RUN_KEYS = (
 EVALUATION_KEYS = ('variant', 'task', 'method', 'seed', 'step', 'score', 'value')
 ORIGIN = (
   'Made by `python scripts/results.py` from the archives of runs beside it (`VARIANT.json.gz`: '
-  'configs, metrics, evaluations, diagnoses; `VARIANT.npz`: where steps went; `videos/`) and the '
-  'text of `notes.md`; change that file, not this one. `python scripts/results.py LOGDIR...` adds '
+  'configs, metrics, evaluations, diagnoses, where steps went; `videos/`) and the text of '
+  '`notes.md`; change that file, not this one. `python scripts/results.py LOGDIR...` adds '
   'the runs of folders. `runs.csv` has one line per run, `evaluations.csv` one per evaluation, '
   '`table.json` the tables below, `summary.json` every score with its interval. '
   '`python scripts/report.py results` makes a page with wall-clock and traces of all of them.'
@@ -85,8 +93,8 @@ def draw_main(groups: list[Group], folder: pathlib.Path) -> dict[str, pathlib.Pa
 
 def run_record(group: Group, run: Run) -> dict:
   """A run in one line; fields without a value are empty."""
-  result, steps = run_result(run), regions.real_steps(run)
-  shares = steps.shares(True) if steps else None
+  result, found = run_result(run), regions.allocation(run) or {}
+  shares = {k: v for k, v in found.get('explorer', {}).items() if k in regions.REGIONS}
   record = {**_identity(group), 'seed': run.seed, 'observations': observations(run)}
   if result:
     record |= {'score': result.score, 'value': round(result.value, 4)}
@@ -94,7 +102,7 @@ def run_record(group: Group, run: Run) -> dict:
     record |= {'step': result.step, 'finished': result.finished}
   starts = run.starts()
   record['commit'] = starts[-1].get('commit', '') if starts else ''
-  return record | {f'explorer_{k}': round(v, 4) for k, v in (shares or {}).items()}
+  return record | {f'explorer_{k}': round(v, 4) for k, v in shares.items()}
 
 
 def evaluation_records(groups: list[Group]) -> list[dict]:
@@ -116,11 +124,11 @@ def row_record(row: Row) -> dict:
   return record | {
     'score': row.score,
     'seeds': [x.run.seed for x in row.results],
-    'values': [digits(x.value) for x in row.results],
+    'values': [digits(x) for x in row.values],
     'iqm': digits(row.iqm),
     'interval': None if row.interval is None else [digits(x) for x in row.interval],
-    'mean': digits(row.mean),
-    'std': digits(row.spread),
+    'mean': digits(np.mean(row.values)),
+    'std': digits(np.std(row.values, ddof=1) if len(row.values) > 1 else 0),
     'finished': row.finished,
     'paper': row.paper,
   }
@@ -271,27 +279,19 @@ def write_overview(page: pathlib.Path, summary: list[dict]) -> bool:
 
 def overview(summary: list[dict]) -> Table:
   """A row per setting and evaluation that RECON has, a column per method that is in any."""
-  found: dict[tuple, dict[str, dict]] = {}
-  for entry in summary:
-    if entry['metric'] in METRICS:
-      key = entry['task'], entry['observations'], entry['variant'], entry['metric']
-      found.setdefault(key, {})[entry['method']] = entry
-  found = {k: v for k, v in found.items() if 'recon' in v}
+  chosen = [x for x in summary if x['metric'] in METRICS]
+  place = lambda x: (x['task'], x['observations'], x['variant'], x['metric'])
+  found = {k: {x['method']: x for x in v} for k, v in grouped(chosen, place).items()}
+  found = {k: v for k, v in found.items() if RECON in v}
   columns = [x for x in METHODS if any(x in row for row in found.values())]
-  rows = [(*_setting(*key), *_cells(row, columns)) for key, row in found.items()]
+  rows = []
+  for (task, seen, variant, metric), row in found.items():
+    names = (f'{task_name(task)}, {seen} (`{variant}`)', METRICS[metric])
+    cells = [_cell(row.get(x)) for x in (*columns, DIFFERENCE)]
+    rows.append((*names, str(len(row[RECON]['seeds'])), *cells))
   names = [f'`{x}`' if x.startswith('bc') else label(x) for x in columns]
   head = ('task', 'evaluation', 'seeds', *names, 'RECON − CMIL')
-  seeds = [str(len(row['recon']['seeds'])) for row in found.values()]
-  rows = [(*row[:2], count, *row[2:]) for row, count in zip(rows, seeds, strict=True)]
   return Table(MARK, 'Results', head, tuple(rows), missing='No runs yet.')
-
-
-def _setting(task: str, observations: str, variant: str, metric: str) -> tuple[str, str]:
-  return f'{task_name(task)}, {observations} (`{variant}`)', METRICS[metric]
-
-
-def _cells(row: dict[str, dict], columns: list[str]) -> list[str]:
-  return [_cell(row.get(x)) for x in (*columns, DIFFERENCE)]
 
 
 def _cell(entry: dict | None) -> str:

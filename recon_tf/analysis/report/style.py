@@ -16,6 +16,7 @@ from scipy.spatial import cKDTree
 from recon_tf.analysis.commands import usual_command
 from recon_tf.analysis.paper import paper_tasks
 from recon_tf.analysis.runs import Group, Run, observations, settings_of
+from recon_tf.analysis.stats import mean_interval
 
 # Okabe and Ito's palette; lines also differ in their markers, for print without colour.
 COLORS = {
@@ -23,11 +24,19 @@ COLORS = {
   'recon': '#D55E00', 'dadac': '#009E73', 'iqmpc': '#CC79A7', 'bc_raw': '#000000',
   'random_collect': '#B8A200', 'bc_equal': '#7A4FBF',
 }  # fmt: skip
-SPARE = ('#8C564B', '#17BECF', '#5B8C2A', '#D2691E')
+SPARE = ('#8C564B', '#17BECF', '#5B8C2A', '#D2691E', '#3B3B98', '#B33771')
+# Ablations share colours with those of other kinds, which no panel compares them with.
+for _family in (
+  ('terminal_only',), ('gate_mean', 'gate_last', 'gate_stopgrad'),
+  ('windows_5', 'windows_30', 'windows_early', 'windows_late', 'windows_long'),
+):  # fmt: skip
+  COLORS |= dict(zip(_family, SPARE, strict=False))
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*')
 REGION_COLORS = {'support': '#009E73', 'near': '#F0E442', 'far': '#CC79A7'}
 GREY = '#666666'
-DPI = 130
+EXPERT = {'color': '#333333', 'lw': 1, 'ls': (0, (4, 3)), 'label': 'expert'}
+DPI = 110
+FREQUENT, SPANNING = 64, 64  # colours of a PNG
 STYLE = {
   'font.size': 9,
   'font.family': 'DejaVu Sans',
@@ -85,15 +94,6 @@ def method_style(methods: Sequence[str]) -> dict[str, dict]:
   return {x: {'color': colors[x], 'marker': marker(x)} for x in dict.fromkeys(methods)}
 
 
-def ranked_style(methods: Sequence[str]) -> dict[str, dict]:
-  """Colours and markers by place, the first of them RECON's."""
-  colors = [COLORS[x] for x in ('recon', 'cmil', 'dadac', 'iqmpc', 'no_recovery', 'vmail')]
-  return {
-    x: {'color': colors[i % len(colors)], 'marker': MARKERS[i % len(MARKERS)]}
-    for i, x in enumerate(methods)
-  }
-
-
 @STYLED
 def save_figure(
   figure: Figure, folder: pathlib.Path, name: str, vector: bool = True
@@ -111,12 +111,12 @@ def save_figure(
 
 
 def few_colours(image: Image.Image) -> Image.Image:
-  """A third of the bytes: the frequent colours as they are, and some that span the others."""
-  spanning = np.array(image.quantize(96, Image.Quantize.MAXCOVERAGE).getpalette()).reshape(-1, 3)
+  """A quarter of the bytes: the frequent colours as they are, and some that span the others."""
+  spanning = image.quantize(SPANNING, Image.Quantize.MAXCOVERAGE).getpalette()
   flat = np.asarray(image).reshape(-1, 3)
   colors, place, count = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
-  frequent = colors[np.argsort(-count, kind='stable')[:160]]
-  palette = np.concatenate([frequent, spanning])[:256]
+  frequent = colors[np.argsort(-count, kind='stable')[:FREQUENT]]
+  palette = np.concatenate([frequent, np.reshape(spanning, (-1, 3))])
   nearest = cKDTree(palette).query(colors)[1]  # Pillow's search would miss the white by a shade
   made = Image.fromarray(nearest[place].reshape(image.height, image.width).astype(np.uint8), 'P')
   made.putpalette(palette.astype(np.uint8).tobytes())
@@ -130,43 +130,49 @@ def slug(name: str) -> str:
 # Panels
 
 
-def make_grid(
-  rows: int, columns: int, width: float = 3.4, height: float = 2.9
-) -> tuple[Figure, np.ndarray]:
-  """Panels [rows, columns], with room for a legend above them."""
-  figure = Figure((width * columns, 0.45 + height * rows), layout='constrained')
-  return figure, figure.subplots(rows, columns, squeeze=False)
-
-
 def make_panels(
-  names: Sequence[str], columns: int = 4, height: float = 2.9
+  names: Sequence[str], columns: int = 4, height: float = 2.9, width: float = 3.3
 ) -> tuple[Figure, dict[str, Axes]]:
-  """A titled panel for each name, in rows of so many."""
+  """A titled panel for each name, in rows of so many, with room for a legend above them."""
   columns = max(1, min(columns, len(names)))
-  width = 5.6 if columns == 1 else 3.3
-  figure, grid = make_grid(-(-len(names) // columns), columns, width, height)
+  rows, width = -(-len(names) // columns), 5.6 if columns == 1 else width
+  figure = Figure((width * columns, 0.45 + height * rows), layout='constrained')
+  grid = figure.subplots(rows, columns, squeeze=False)
   for axes in grid.flat[len(names) :]:
     axes.set_axis_off()
   panels = dict(zip(names, grid.flat, strict=False))
   for name, axes in panels.items():
-    axes.set_title(name)
+    size = min(STYLE['axes.titlesize'], 90 * width / len(name))  # no wider than its panel
+    axes.set_title(name, fontsize=size)
   return figure, panels
 
 
-def legend_above(
-  figure: Figure, panels: Iterable[Axes], columns: int = 0, order: Sequence[str] = ()
-) -> Figure:
+def legend_above(figure: Figure, panels: Iterable[Axes], order: Sequence[str] = ()) -> Figure:
   """One legend for all panels, above them, where it covers no line; `order` names come first."""
-  found, panels = {}, list(panels)
+  found = {}
   for axes in panels:
     handles, names = axes.get_legend_handles_labels()
     found.update({k: v for v, k in zip(handles, names, strict=True) if k not in found})
   found = {k: found[k] for k in dict.fromkeys([*(x for x in order if x in found), *found])}
   if found:
-    columns = columns or max(2, int(figure.get_figwidth() / 1.15))
-    columns = min(columns, len(found))
+    columns = _legend_columns([*found], figure.get_figwidth())
     figure.legend(found.values(), found.keys(), loc='outside upper center', ncols=columns)
   return figure
+
+
+def _legend_columns(names: list[str], width: float) -> int:
+  """As many as fit into so many inches; a column is filled before the next one."""
+  for columns in range(len(names), 1, -1):
+    longest = [max(map(len, x)) for x in np.array_split(names, columns)]
+    if sum(0.6 + 0.072 * x for x in longest) < width:
+      return columns
+  return 1
+
+
+def step_axis(axes: Axes) -> None:
+  """Few ticks, thousands with commas."""
+  axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+  axes.xaxis.set_major_formatter('{x:,.0f}')
 
 
 def score_axis(axes: Axes, score: str) -> None:
@@ -195,11 +201,14 @@ def tasks_with(groups: list[Group], methods: Iterable[str], usual: Sequence[str]
 def bars(
   axes: Axes, places, values: list[list[float]], width: float, color: str, name: str
 ) -> None:
-  """Means over seeds, with a dot for each seed."""
+  """Means over seeds with their intervals, and a dot beside them for each seed."""
   means = [np.mean(x) if x else np.nan for x in values]
   axes.bar(places, means, 0.92 * width, color=color, alpha=0.45, label=name)
   for place, own in zip(places, values, strict=True):
-    seed_dots(axes, place, own, color)
+    bounds = mean_interval(own)
+    if bounds:
+      axes.plot([place, place], bounds, color='black', lw=1.2, zorder=3)
+    seed_dots(axes, place + 0.15 * width, own, color)
   axes.grid(axis='x', visible=False)
 
 
@@ -233,10 +242,10 @@ def empty(axes: Axes, task: str, methods: Sequence[str]) -> None:
   say(axes, words)
 
 
-def say(axes: Axes, words: str, width: int = 32) -> None:
+def say(axes: Axes, words: str) -> None:
   """Words in place of a plot."""
   lines = [x for part in words.splitlines() for x in textwrap.wrap(
-    part, width, break_long_words=False, break_on_hyphens=False)]  # fmt: skip
+    part, 32, break_long_words=False, break_on_hyphens=False)]  # fmt: skip
   axes.text(
     0.5, 0.5, '\n'.join(lines), ha='center', va='center', transform=axes.transAxes,
     color=GREY, fontsize=8,

@@ -1,24 +1,22 @@
 """Tables of texts for terminal, Markdown and HTML, and the table of final scores."""
 
 import dataclasses
-from collections.abc import Sequence
-
-import numpy as np
+import functools
+from collections.abc import Callable, Sequence
 
 from recon_tf.analysis.paper import COLUMNS, PAIR, paper_number
 from recon_tf.analysis.regions import demo_success
 from recon_tf.analysis.runs import (
-  PUSHED,
   Group,
   Run,
-  command_line,
   expert_score,
+  grouped,
   minutes_trace,
   reached_step,
   run_score,
   settings_of,
 )
-from recon_tf.analysis.stats import interval, iqm
+from recon_tf.analysis.stats import Interval, interval, iqm, mean_of
 
 NONE = '–'
 
@@ -48,12 +46,6 @@ class Table:
     widths = [max(len(row[i]) for row in rows) for i in range(len(self.head))]
     place = lambda i, text: text.ljust(widths[i]) if i < 2 else text.rjust(widths[i])
     return '\n'.join('  '.join(place(i, x) for i, x in enumerate(row)).rstrip() for row in rows)
-
-
-def make_table(name: str, title: str, head, rows, notes, part: str) -> Table:
-  """A table of what `part` of the measurements gives."""
-  missing = f'No data yet; `{command_line(part)}` makes them.'
-  return Table(name, title, tuple(head), tuple(rows), tuple(notes), missing)
 
 
 def digits(value: float | None) -> str:
@@ -93,14 +85,23 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """A line of the final table; the interval is None for a single seed."""
+  """A line of the final table; groups without any evaluation yet have no results."""
 
   group: Group
   results: tuple[Result, ...]
-  iqm: float
-  interval: tuple[float, float] | None
-  mean: float
-  spread: float  # standard deviation over seeds, 0 for one
+
+  @property
+  def values(self) -> list[float]:
+    return [x.value for x in self.results]
+
+  @property
+  def iqm(self) -> float:
+    return iqm(self.values)
+
+  @functools.cached_property
+  def interval(self) -> Interval:
+    """None for a single seed."""
+    return interval(self.values)
 
   @property
   def score(self) -> str:
@@ -137,19 +138,8 @@ def run_result(run: Run) -> Result | None:
 
 
 def final_table(groups: list[Group]) -> list[Row]:
-  """One row per group; groups without any evaluation yet have an empty one."""
-  rows = []
-  for group in groups:
-    results = [x for x in map(run_result, group.runs) if x]
-    values = np.array([x.value for x in results])
-    if not len(values):
-      rows.append(Row(group, (), float('nan'), None, float('nan'), float('nan')))
-      continue
-    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    rows.append(
-      Row(group, tuple(results), iqm(values), interval(values), float(values.mean()), spread)
-    )
-  return rows
+  """One row per group."""
+  return [Row(x, tuple(filter(None, map(run_result, x.runs)))) for x in groups]
 
 
 def over_tasks(rows: list[Row]) -> list[dict]:
@@ -177,7 +167,7 @@ def score_table(rows: list[Row]) -> Table:
     if not row.results:
       lines.append((name, 'not evaluated yet', '', '', '', paper))
       continue
-    values = ', '.join(f'{x.value:.1f}' for x in row.results)
+    values = ', '.join(f'{x:.1f}' for x in row.values)
     mark = '' if row.finished else ' (unfinished)'
     seeds = str(len(row.results))
     lines.append((name, f'{row.iqm:.1f}{mark}', row.bounds, seeds, values, paper))
@@ -221,48 +211,34 @@ def _expert_notes(rows: list[Row]) -> list[str]:
   return notes + [words.format(*found, ', '.join(settings)) for found, settings in made.items()]
 
 
-# Robust deployment, for tables and for the terminal
+# Methods with their means over seeds, and CMIL/RECON pairs
 
 
-def robust_rows(results: Sequence[dict], shown: Sequence[str] = COLUMNS) -> list[tuple[str, ...]]:
-  """Every method's mean over its seeds in these columns, and CMIL/RECON pairs with deltas."""
-  rows = []
-  for task in sorted({x['task'] for x in results}):
-    own = [x for x in results if x['task'] == task]
-    percent = own[0]['measure'] == 'success'
-    means, seeds = {}, {}
-    for method in sorted({x['method'] for x in own}):
-      columns = [x['columns'] for x in own if x['method'] == method]
-      means[method], seeds[method] = seed_means(columns), str(len(columns))
-      cells = [_number(means[method].get(x), percent) for x in shown]
-      rows.append((task, method, seeds[method], *cells))
-    if set(PAIR) <= set(means):
-      first, second = (means[x] for x in PAIR)
-      cells = [_pair(first.get(x), second.get(x), percent) for x in shown]
-      rows.append((task, '/'.join(PAIR), '/'.join(seeds[x] for x in PAIR), *cells))
+def paired_rows(
+  setting: str, methods: dict[str, list[dict]], columns: Sequence[str], show: Callable,
+  compare: Callable,
+) -> list[tuple[str, ...]]:  # fmt: skip
+  """A row per method, each column over the runs that have it, and the pair with its differences."""
+  means = {k: [mean_of(x.get(c) for x in own) for c in columns] for k, own in methods.items()}
+  seeds = {k: str(len(own)) for k, own in methods.items()}
+  rows = [(setting, k, seeds[k], *map(show, numbers)) for k, numbers in means.items()]
+  if set(PAIR) <= set(means):
+    difference = lambda a, b: '' if a is None or b is None else f' ({compare(a, b)})'
+    pairs = zip(*(means[k] for k in PAIR), strict=True)
+    cells = [f'{show(a)}/{show(b)}{difference(a, b)}' for a, b in pairs]
+    rows.append((setting, '/'.join(PAIR), '/'.join(seeds[k] for k in PAIR), *cells))
   return rows
 
 
 def robust_table(results: Sequence[dict], shown: Sequence[str] = COLUMNS) -> Table:
-  """As evaluate prints it."""
+  """Robust deployment, as evaluate prints it; pairs as in the paper: 41.3/100.0 (+58.7 pp)."""
+  rows = []
+  for task, own in sorted(grouped(results, lambda x: x['task']).items()):
+    factor, unit = (100, ' pp') if own[0]['measure'] == 'success' else (1, '')
+    methods = grouped(sorted(own, key=lambda x: x['method']), lambda x: x['method'])
+    columns = {k: [x['columns'] for x in v] for k, v in methods.items()}
+    show = lambda x, factor=factor: fixed(None if x is None else factor * x, 1)
+    compare = lambda a, b, factor=factor, unit=unit: f'{factor * (b - a):+.1f}{unit}'
+    rows += paired_rows(task, columns, shown, show, compare)
   head = ('task', 'method', 'seeds', *shown)
-  return Table('robustness', 'Robust deployment', head, tuple(robust_rows(results, shown)))
-
-
-def seed_means(runs: Sequence[dict[str, float]]) -> dict[str, float]:
-  """Columns averaged over seeds, each over the runs that have it."""
-  values = {x: [run[x] for run in runs if x in run] for x in (*COLUMNS, PUSHED)}
-  return {x: float(np.mean(v)) for x, v in values.items() if v}
-
-
-def _number(value: float | None, percent: bool) -> str:
-  return NONE if value is None else f'{100 * value if percent else value:.1f}'
-
-
-def _pair(first: float | None, second: float | None, percent: bool) -> str:
-  """As in the paper: 41.3/100.0 (+58.7 pp), and returns without a unit."""
-  text = f'{_number(first, percent)}/{_number(second, percent)}'
-  if first is None or second is None:
-    return text
-  delta = (second - first) * (100 if percent else 1)
-  return f'{text} ({delta:+.1f}{" pp" if percent else ""})'
+  return Table('robustness', 'Robust deployment', head, tuple(rows))

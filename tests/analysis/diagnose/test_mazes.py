@@ -5,6 +5,7 @@ import pytest
 
 from recon_tf import envs
 from recon_tf.analysis.diagnose import mazes
+from recon_tf.analysis.regions import Way
 from recon_tf.common import load_config
 
 
@@ -40,12 +41,12 @@ def test_a_ball_fits_into_cells_and_not_into_walls(env):
 
 def test_displaced_places_keep_their_distance_and_stay_in_sight(env):
   map_, rng = mazes.Map(env.maze), np.random.default_rng(0)
-  way = np.linspace(map_.centre((3, 1)), map_.centre((3, 2)), 30)
-  goal = map_.centre((1, 1))
+  states = np.linspace(map_.centre((3, 1)), map_.centre((3, 2)), 30)
+  way, goal = Way([{'log_position': states}]), map_.centre((1, 1))
   for distance in (0.25, 1.0, 1.3):
     places = [mazes.displace(map_, way, distance, goal, rng) for _ in range(5)]
     for place in places:
-      away = np.linalg.norm(way - place, axis=1).min()
+      away = np.linalg.norm(states - place, axis=1).min()
       assert 0.9 * distance <= away <= distance + 1e-9
       assert map_.clear(place)
       assert np.linalg.norm(place - goal) >= mazes.GOAL

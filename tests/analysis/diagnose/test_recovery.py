@@ -7,7 +7,7 @@ import pytest
 
 from recon_tf import envs, experts
 from recon_tf.analysis.diagnose import displaced, recovery
-from recon_tf.analysis.regions import Cloud
+from recon_tf.analysis.regions import Way
 from recon_tf.analysis.runs import Run
 from recon_tf.common import UserError
 from tests.helpers.expert_runs import make_run
@@ -52,7 +52,7 @@ def test_the_expert_as_policy_does_what_the_expert_did(tmp_path, presets, change
   with workers(run, 3) as envs_:
     agent = ExpertPolicy(run, 3)
     outcomes = recovery.send(agent, envs_, plan['jobs'])
-    result = recovery.summarize(plan, outcomes, recovery.expert_cloud(run, envs_[0].obs_space))
+    result = recovery.summarize(plan, outcomes, recovery.expert_way(run, envs_[0].obs_space))
   for row in result['episodes']:
     assert row['value'] == pytest.approx(row['expert'], rel=1e-5)
   assert result['score'] == pytest.approx(1.0)
@@ -82,7 +82,6 @@ def test_a_policy_that_does_nothing_recovers_from_nowhere(tmp_path):
   assert table[3, 1]['off'] == 2
   assert table[3, 1]['score'] == 0
   assert table[3, 1]['steps'] == 0
-  assert 'recovery' in recovery.lines(result)[-1]
 
 
 def rows(kind, difficulty, values, expert, **more):
@@ -136,11 +135,11 @@ def test_without_an_expert_returns_lie_between_random_actions_and_demonstrations
 
 def test_distance_to_the_experts_states_is_in_deviations():
   """Entries 2 and 10 apart have deviations 1 and 5; the constant one has none and is ignored."""
-  cloud = Cloud({'a': np.array([[0.0, 3.0], [2.0, 3.0]]), 'b': np.array([[0.0], [10.0]])})
-  assert cloud.distance({'a': np.array([2.0, 99.0]), 'b': np.array([10.0])}) == 0
-  assert cloud.distance({'a': np.array([5.0, 3.0]), 'b': np.array([30.0])}) == pytest.approx(
-    np.sqrt((3**2 + 4**2) / 2)
-  )
+  shown = {'a': np.array([[0.0, 3.0], [2.0, 3.0]]), 'b': np.array([[0.0], [10.0]])}
+  way = Way([shown], ('a', 'b'))
+  distance = lambda a, b: way.distance(way.points({'a': np.array(a), 'b': np.array([b])}))
+  assert distance([2.0, 99.0], 10.0) == 0
+  assert distance([5.0, 3.0], 30.0) == pytest.approx(np.sqrt((3**2 + 4**2) / 2))
 
 
 def test_bands_by_distance_hold_equally_many_episodes():

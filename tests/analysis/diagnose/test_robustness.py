@@ -6,7 +6,7 @@ import pytest
 from recon_tf import envs
 from recon_tf.analysis.diagnose import robustness
 from recon_tf.analysis.paper import COLUMNS
-from recon_tf.analysis.report.tables import robust_rows, seed_means
+from recon_tf.analysis.report.tables import robust_table
 from recon_tf.common import Driver, load_config
 
 PAPER_TABLE = {'Faucet': (15.6, 66.1), 'Handle': (77.8, 86.1), 'Hammer': (10.0, 3.9)}
@@ -27,8 +27,9 @@ def test_order_of_averages_on_an_uneven_table():
   second = robustness.column_means(found(Noise=[[0, 0, 0, 2], [6]]), 'return')
   assert first == {'Noise': pytest.approx((2 + 11) / 2)}
   assert second == {'Noise': pytest.approx((0.5 + 6) / 2)}
-  mean = seed_means([first, second, {'Noise': 0.0, 'Delay': 4.0}])
-  assert mean == {'Noise': pytest.approx((6.5 + 3.25 + 0) / 3), 'Delay': 4.0}
+  runs = [first, second, {'Noise': 0.0, 'Delay': 4.0}]
+  table = robust_table([result('dmc_walker_run', 'cmil', x, 'return') for x in runs])
+  assert table.rows == (('dmc_walker_run', 'cmil', '3', '–', '3.2', '4.0', '–'),)  # 9.75 / 3
 
 
 def test_configurations_are_the_papers():
@@ -53,16 +54,16 @@ def result(task, method, columns, measure='success'):
 
 
 def test_pairs_with_deltas():
-  rows = robust_rows([
+  rows = robust_table([
     result('maze_umaze', 'recon', {'Clean': 0.5, 'Noise': 0.25}),
     result('maze_umaze', 'recon', {'Clean': 0.7}),
     result('maze_umaze', 'cmil', {'Clean': 0.4, 'Noise': 0.5}),
     result('dmc_walker_run', 'cmil', {'Clean': 421.25}, 'return'),
     result('dmc_walker_run', 'recon', {'Clean': 593.95}, 'return'),
     result('dmc_hopper_stand', 'bc', {'Clean': 1.0}, 'return'),
-  ])  # fmt: skip
+  ]).rows  # fmt: skip
   none = '–/–'
-  assert rows == [
+  assert rows == (
     ('dmc_hopper_stand', 'bc', '1', '1.0', '–', '–', '–'),
     ('dmc_walker_run', 'cmil', '1', '421.2', '–', '–', '–'),
     ('dmc_walker_run', 'recon', '1', '594.0', '–', '–', '–'),
@@ -71,7 +72,7 @@ def test_pairs_with_deltas():
     ('maze_umaze', 'recon', '2', '60.0', '25.0', '–', '–'),
     ('maze_umaze', 'cmil/recon', '1/2', '40.0/60.0 (+20.0 pp)', '50.0/25.0 (-25.0 pp)',
      none, none),
-  ]  # fmt: skip
+  )  # fmt: skip
 
 
 class Recorder:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recon_tf.analysis.report import curves as paper_curves
-from recon_tf.analysis.report import diagnostics, registry, style
+from recon_tf.analysis.report import registry, style
 from recon_tf.analysis.report.registry import FIGURES
 from recon_tf.analysis.runs import find_runs, group_runs
 from recon_tf.common.config import presets
@@ -124,16 +124,16 @@ def test_design_compares_with_recon_in_every_panel(groups):
 def test_panels_without_data_name_the_command(groups):
   recon = [x for x in groups if x.method == 'recon']
   for figure, commands in (
-    (diagnostics.robustness_figure(recon), ['evaluate.py RUN --robust']),
-    (diagnostics.gap_figure(recon), ['diagnose.py RUN --what gap']),
-    (diagnostics.diagnostics_figure(recon), ['--what recoverability', '--what acquisition']),
+    (FIGURES['robustness'].figure(recon), ['evaluate.py RUN --robust']),
+    (FIGURES['gap'].figure(recon), ['diagnose.py RUN --what gap']),
+    (FIGURES['diagnostics'].figure(recon), ['--what recoverability', '--what acquisition']),
   ):
     words = ' '.join(texts(figure))
     assert all(x in words for x in commands)
 
 
 def test_robustness_bars_are_percent_beside_the_papers(groups):
-  (axes,) = diagnostics.robustness_figure(groups).axes
+  (axes,) = FIGURES['robustness'].figure(groups).axes
   heights = [x.get_height() for x in axes.patches]
   np.testing.assert_allclose(heights, [50, 25, np.nan, np.nan])
   (paper,) = [x for x in axes.lines if x.get_label() == 'CMIL, paper']
@@ -142,12 +142,12 @@ def test_robustness_bars_are_percent_beside_the_papers(groups):
 
 
 def test_diagnostics_draw_the_numbers_of_the_files(groups):
-  curves, fall, gain = diagnostics.diagnostics_figure(groups).axes
+  curves, fall, gain = FIGURES['diagnostics'].figure(groups).axes
   lines = {x.get_label(): x for x in curves.lines}
   np.testing.assert_allclose(lines['CMIL'].get_ydata(), [np.nan, *np.linspace(0.5, 0.9, 14)])
   np.testing.assert_allclose(fall.lines[0].get_ydata(), [0, 10])
   assert gain.patches[0].get_height() == pytest.approx(10)  # 0.01 in 1000 steps, in millionths
-  regions = diagnostics.mechanism_figure(groups).axes[0]
+  regions = FIGURES['mechanism'].figure(groups).axes[0]
   np.testing.assert_allclose([x.get_height() for x in regions.patches], [2, 3, 6])
 
 

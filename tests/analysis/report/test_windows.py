@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from recon_tf.analysis.report import windows
+from recon_tf.analysis.report import measures
+from recon_tf.analysis.report.registry import FIGURES
 from recon_tf.analysis.runs import find_runs, group_runs
 from tests.helpers.written_measures import write, write_windows
 from tests.helpers.written_runs import make_run
@@ -17,7 +18,7 @@ def test_methods_stand_side_by_side_with_means_over_seeds(tmp_path):
     write_windows(make_run(tmp_path, 'recon', seed), 0.4 + 0.2 * seed, 0.02, 0.01)
   write_windows(make_run(tmp_path, 'random_collect'), 0.3, 0.04, 0.01)
   found = groups(tmp_path)
-  table = windows.brought_table(found)
+  table = measures.brought_table(found)
   rows = {x[1:4]: x[4:] for x in table.rows}
   assert set(rows) == {
     ('recon', '2', 'explorer'), ('recon', '2', 'main'),
@@ -30,21 +31,21 @@ def test_methods_stand_side_by_side_with_means_over_seeds(tmp_path):
   assert at(rows['recon', '2', 'main'], 'steps') == '50'
   assert at(rows['recon', '2', 'explorer'], 'at walls %') == '25.0'
   assert '14 cells' in table.notes[1]
-  taught = {x[1:5:2] + x[4:5]: x[6:] for x in windows.taught_table(found).rows}
+  taught = {x[1:5:2] + x[4:5]: x[6:] for x in measures.taught_table(found).rows}
   assert taught['random_collect', 'random', 'all'] == ('40', '10', '30', '1')
   assert taught['random_collect', 'random', 'at walls'] == ('80', '20', '60', '2')
   assert taught['recon', 'main', 'free'] == ('10', '5', '5', '0.5')
-  returned = {x[1]: x[4:] for x in windows.returned_table(found).rows}
+  returned = {x[1]: x[4:] for x in measures.returned_table(found).rows}
   assert returned['recon'] == ('0.250', '10', '0.100', '0.500', '8', '75.0', '5.0', '12.5', '4.0')
 
 
 def test_tasks_without_a_plane_have_no_columns_of_mazes(tmp_path):
   run = make_run(tmp_path, 'recon', task='dmc_walker_run')
   write_windows(run, 0.4, 0.02, 0.01, maze=False)
-  table = windows.brought_table(groups(tmp_path))
+  table = measures.brought_table(groups(tmp_path))
   assert 'at walls %' not in table.head
   assert len(table.notes) == 1
-  assert [x[4] for x in windows.taught_table(groups(tmp_path)).rows] == ['all', 'all']
+  assert [x[4] for x in measures.taught_table(groups(tmp_path)).rows] == ['all', 'all']
 
 
 def test_a_method_without_windows_or_model_has_what_is_left(tmp_path):
@@ -57,16 +58,17 @@ def test_a_method_without_windows_or_model_has_what_is_left(tmp_path):
   kept = {k: v for k, v in kept.items() if k != 'returns'} | {'who': {'main': main}}
   write(run, 'windows', kept)
   found = groups(tmp_path)
-  assert [x[3] for x in windows.brought_table(found).rows] == ['main']
-  assert windows.taught_table(found).rows == ()
-  assert windows.returned_table(found).rows == ()
-  words = [x.get_text() for axes in windows.windows_figure(found).axes for x in axes.texts]
-  assert all('No data yet' in x for x in words)
+  assert [x[3] for x in measures.brought_table(found).rows] == ['main']
+  assert measures.taught_table(found).rows == ()
+  assert measures.returned_table(found).rows == ()
+  words = [x.get_text() for axes in FIGURES['windows'].figure(found).axes for x in axes.texts]
+  assert len(words) == 2
+  assert all('no windows' in ' '.join(x.split()) for x in words)
 
 
 def test_the_figure_shows_before_after_and_returns(tmp_path):
   write_windows(make_run(tmp_path, 'recon'), 0.4, 0.02, 0.01)
-  falls, curve = windows.windows_figure(groups(tmp_path)).axes
+  falls, curve = FIGURES['windows'].figure(groups(tmp_path)).axes
   heights = [x.get_height() for x in falls.patches]
   np.testing.assert_allclose(heights, [10, 20, 10, 20, 40, 20])
   (line,) = curve.lines
