@@ -10,6 +10,7 @@ from recon_tf import envs
 from recon_tf.analysis import stats
 from recon_tf.analysis.diagnose import episodes as probes
 from recon_tf.analysis.diagnose import gap, recoverability
+from recon_tf.analysis.regions import Way
 from recon_tf.common import Config, UserError, load_config
 from recon_tf.demos.make import attempt_seed
 from recon_tf.explorer import open_gate, recovery_gate, tail_start
@@ -170,7 +171,8 @@ def test_real_steps_start_at_the_saved_state(maze):
   belief = {k: np.zeros((len(probe.episode['action']), 3), np.float32) for k in ('deter', 'stoch')}
   here = probe.episode['log_position'][row].astype(np.float64)
   agent = Straight()
-  found = recoverability.real_distances(agent, maze, probe, row, belief, here[None])
+  way = Way([{'log_position': here[None]}])
+  found = recoverability.real_distances(agent, maze, probe, row, belief, way)
   assert len(found) == len(agent.asked) == recoverability.STEPS
   assert agent.asked[0][0].tobytes() == probe.episode['position'][row].tobytes()
   assert {x[1] for x in agent.asked} == {'eval'}
