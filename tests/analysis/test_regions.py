@@ -87,7 +87,7 @@ def test_damaged_files_are_named_and_left_out(tmp_path, capsys):
   state.parent.mkdir(exist_ok=True)
   for path in (broken, state):
     path.write_bytes(b'PK')
-  assert len(regions.real_steps(run).distance) == 1
+  assert regions.allocation(run)['main']['support'] == 1
   assert regions.demo_success(run) is None
   assert run_cost(run).parts is None
   said = capsys.readouterr().err

@@ -76,11 +76,3 @@ def test_damaged_entries_of_an_archive_are_named(tmp_path, change, named):
 @pytest.mark.parametrize('path', ARCHIVES, ids=lambda x: x.name)
 def test_the_archives_that_come_along_can_be_opened(path):
   assert open_archive(path)
-
-
-def test_damaged_arrays_of_an_archive_are_named(tmp_path):
-  path = tmp_path / f'odd{ARCHIVE}'
-  path.write_bytes(ARCHIVES[0].read_bytes())
-  (tmp_path / 'odd.npz').write_bytes(b'PK')
-  with pytest.raises(UserError, match=r'odd\.npz'):
-    open_archive(path)[0].array('positions')
