@@ -82,10 +82,13 @@ def write_results(runs: list[Run], folder: pathlib.Path) -> pathlib.Path:
 
 
 def draw_main(groups: list[Group], folder: pathlib.Path) -> dict[str, pathlib.Path]:
-  """The paper's eight panels, for every variant that has two of its tasks or more."""
+  """The paper's eight panels, of the variant that has most of its tasks, if it has several."""
   tasks = lambda variant: {x.task for x in groups if x.variant == variant} & {*paper_tasks()}
-  chosen = [x for x in groups if len(tasks(x.variant)) > 1]
-  return registry.draw_variants('main', chosen, folder, vector=False) if chosen else {}
+  fullest = max((x.variant for x in groups), key=lambda x: len(tasks(x)), default='')
+  chosen = [x for x in groups if x.variant == fullest]
+  return (
+    registry.draw_variants('main', chosen, folder, vector=False) if len(tasks(fullest)) > 1 else {}
+  )
 
 
 # Records
