@@ -259,5 +259,5 @@ def say(axes: Axes, words: str) -> None:
 def name_missing(axes: Axes, methods: Sequence[str], what: str = 'no runs') -> None:
   """Which methods are missing, below the axis."""
   if methods:
-    text = textwrap.fill(f'{what}: {"; ".join(map(label, methods))}', 36)
-    axes.set_xlabel(f'{axes.get_xlabel()}\n{text}'.strip(), color=GREY)
+    text = textwrap.fill(f'{what}: {"; ".join(map(label, methods))}', 44)
+    axes.set_xlabel(f'{axes.get_xlabel()}\n{text}'.strip(), color=GREY, fontsize=8)
