@@ -260,4 +260,4 @@ def name_missing(axes: Axes, methods: Sequence[str], what: str = 'no runs') -> N
   """Which methods are missing, below the axis."""
   if methods:
     text = textwrap.fill(f'{what}: {"; ".join(map(label, methods))}', 44)
-    axes.set_xlabel(f'{axes.get_xlabel()}\n{text}'.strip(), color=GREY)
+    axes.set_xlabel(f'{axes.get_xlabel()}\n{text}'.strip(), color=GREY, fontsize=8)
