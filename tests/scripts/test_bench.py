@@ -79,7 +79,8 @@ def test_parts_are_measured_against_their_products(tmp_path):
 
 @pytest.mark.slow
 def test_loop_accounts_for_all_seconds_of_a_run(tmp_path):
-  flags = ('--env.length=20', '--steps=40', '--train_steps=1', '--threads=1', '--eval_final=1')
+  flags = ('--env.length=20', '--env.maze.repeat=16', '--steps=40', '--train_steps=1')
+  flags += ('--threads=1', '--eval_final=1')
   configs = ('--configs', 'maze', 'cpu', 'debug', 'state', '--task', 'maze_umaze')
   command = [sys.executable, str(ROOT / 'scripts' / 'bench.py'), 'loop', *configs, *flags]
   result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
