@@ -34,6 +34,7 @@ from recon_tf.nn.tfutils import Seeds
 
 SEED = 31_000  # of random episodes
 CONTEXT, AHEAD = 5, 15
+SPANS = 4  # places of an episode from which the model predicts
 OWN = 10  # newest episodes of the run
 EPISODES = 20
 RANDOM = 5  # episodes of random actions
@@ -99,11 +100,11 @@ def sees(ladder: Ladder) -> Numbers:
   """
   held, own = stack(ladder.held_out), _own_episodes(ladder.run)
   now = loaded.reconstruct(ladder.agent, held)
-  ahead = lambda batch: (batch, loaded.predict(ladder.agent, batch, CONTEXT))
-  later = {'ahead': ahead(_span(held)), **({'own': ahead(_span(own))} if own else {})}
+  spans = {'ahead': _spans(held), **({'own': _spans(own)} if own else {})}
+  later = {k: (x, loaded.predict(ladder.agent, x, CONTEXT)) for k, x in spans.items()}
   if 'image' in now and ladder.run.task.startswith('maze_'):
     return _see_markers(held, now['image'], later)
-  return _see_anything(held, now, later)
+  return _see_anything({'ahead': held, 'own': own}, now, later)
 
 
 def _own_episodes(run) -> dict[str, np.ndarray] | None:
@@ -112,15 +113,17 @@ def _own_episodes(run) -> dict[str, np.ndarray] | None:
   return stack(long) if long else None
 
 
-def _span(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """Context and the steps to predict; not the start, where nothing moves yet.
+def _spans(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+  """Context and the steps to predict, from several places; not the start, where nothing moves yet.
 
   The first row begins a sequence as those of the replay do, wherever it lies in its episode.
   """
-  first = 10 if batch['action'].shape[1] > CONTEXT + AHEAD + 10 else 0
-  span = {k: v[:, first : first + CONTEXT + AHEAD].copy() for k, v in batch.items()}
-  span['is_first'][:, 0] = True
-  return span
+  length = CONTEXT + AHEAD
+  room = batch['action'].shape[1] - length
+  starts = np.unique(np.linspace(min(10, room), room, SPANS).astype(int))
+  spans = {k: np.concatenate([v[:, x : x + length] for x in starts]) for k, v in batch.items()}
+  spans['is_first'][:, 0] = True
+  return spans
 
 
 def _see_markers(held, now, later) -> Numbers:
@@ -138,29 +141,41 @@ def _see_markers(held, now, later) -> Numbers:
   return {**numbers, 'holds': bool(holds), 'image/open_loop': _strips(later)}
 
 
-def _see_anything(held, now, later) -> Numbers:
-  """Squared errors as a share of what varies within the expert's episodes, in each dimension."""
-  numbers = {}
+def _see_anything(whole, now, later) -> Numbers:
+  """Squared errors as a share of what varies within episodes, in each dimension.
+
+  whole: the episodes that `later` is about; the expert's, in 'ahead', say what moves at all.
+  """
+  numbers, held = {}, whole['ahead']
   for key in now:
     picture = held[key].dtype == np.uint8
     truth = lambda batch, key=key, picture=picture: batch[key] / 255 if picture else batch[key]
-    # Not what changes within the predicted steps: that may be next to nothing, as a steady speed.
-    spread = np.square(truth(held) - truth(held).mean(1, keepdims=True)).mean((0, 1))
-    spread = spread.mean() if picture else spread
+    spread = _spread(truth(held), picture)
     moves = spread > max(1e-4 * np.max(spread), 1e-8)  # not such as the position of a goal
     if not np.any(moves):
       continue
-    share = lambda x, y, spread=spread, moves=moves: float(
+    share = lambda x, y, spread, moves=moves: float(
       (np.square(x - y).mean(0) / np.where(moves, spread, np.inf)).sum()
       / (moves.sum() if np.ndim(moves) else x[0].size)
     )
     flat = lambda x: x.reshape(-1, *x.shape[2:])
-    numbers[f'{key}_now'] = share(flat(now[key]), flat(truth(held)))
+    numbers[f'{key}_now'] = share(flat(now[key]), flat(truth(held)), spread)
     for name, (batch, means) in later.items():
-      numbers[f'{key}_{name}'] = share(means[key][:, -1], truth(batch)[:, -1])
+      # A policy that falls moves more than an expert that does not.
+      own = np.maximum(spread, _spread(truth(whole[name]), picture))
+      numbers[f'{key}_{name}'] = share(means[key][:, -1], truth(batch)[:, -1], own)
   means = [np.mean([v for k, v in numbers.items() if k.endswith(f'_{x}')]) for x in later]
   pictures = {'image/open_loop': _strips(later)} if 'image' in now else {}
   return {**numbers, 'holds': bool(max(means) < 0.5), **pictures}
+
+
+def _spread(truth: np.ndarray, picture: bool) -> np.ndarray:
+  """Variance within episodes, of each dimension or of all pixels.
+
+  Not what changes within the predicted steps: that may be next to nothing, as a steady speed.
+  """
+  spread = np.square(truth - truth.mean(1, keepdims=True)).mean((0, 1))
+  return spread.mean() if picture else spread
 
 
 def _strips(later) -> np.ndarray:

@@ -54,7 +54,7 @@ def test_a_constant_prediction_has_the_whole_variance_as_error():
   mean = {'speed': np.full((2, 100, 1), 0.5), 'goal': np.zeros((2, 100, 1))}
   batch = {'speed': np.full((2, 20, 1), 0.3)}
   ahead = (batch, {'speed': np.full((2, 20, 1), 0.4)})
-  found = stages._see_anything(held, mean, {'ahead': ahead})
+  found = stages._see_anything({'ahead': held}, mean, {'ahead': ahead})
   assert set(found) == {'speed_now', 'speed_ahead', 'holds'}
   assert found['speed_now'] == pytest.approx(1)
   assert found['speed_ahead'] == pytest.approx(0.01 / held['speed'].var())
@@ -70,10 +70,25 @@ def test_both_policies_are_measured(answers):
   assert numbers['explorer_distance'] > 0
 
 
-def test_a_span_begins_as_a_sequence_of_the_replay():
-  batch = {'action': np.arange(80.0).reshape(2, 40), 'is_first': np.zeros((2, 40), bool)}
-  span = stages._span(batch)
-  np.testing.assert_array_equal(span['action'], batch['action'][:, 10:30])
-  np.testing.assert_array_equal(span['is_first'].sum(1), [1, 1])
-  assert span['is_first'][:, 0].all()
+def test_spans_lie_all_over_an_episode_and_begin_as_sequences_of_the_replay():
+  batch = {'action': np.arange(200.0).reshape(2, 100), 'is_first': np.zeros((2, 100), bool)}
+  spans = stages._spans(batch)
+  rows = [batch['action'][i, x : x + 20] for x in (10, 33, 56, 80) for i in range(2)]
+  np.testing.assert_array_equal(spans['action'], rows)
+  assert spans['is_first'][:, 0].all()
+  assert not spans['is_first'][:, 1:].any()
   assert not batch['is_first'].any()
+  short = stages._spans({k: v[:, :25] for k, v in batch.items()})
+  np.testing.assert_array_equal(short['action'], batch['action'][:, 5:25])
+
+
+def test_a_policy_that_falls_is_measured_by_its_own_movement():
+  held = {'height': np.tile([0.9, 1.1], (2, 50))[..., None]}
+  own = {'height': np.tile([0.0, 1.0], (2, 50))[..., None]}
+  now = {'height': held['height']}
+  predict = lambda batch: (batch, {'height': np.full_like(batch['height'], 0.5)})
+  later = {'ahead': predict(held), 'own': predict(own)}
+  found = stages._see_anything({'ahead': held, 'own': own}, now, later)
+  assert found['height_now'] == 0
+  assert found['height_ahead'] == pytest.approx(0.6**2 / 0.1**2)
+  assert found['height_own'] == pytest.approx(1)
