@@ -40,6 +40,7 @@ FILES = {
   'recoverability': 'diagnose/recoverability.json',
   'acquisition': 'diagnose/acquisition.json',
   'windows': 'eval/windows.json',
+  'imagination': 'diagnose/imagination.json',
 }
 # What the report needs of them; a file without it is named and left out.
 CONTENTS = {
@@ -58,6 +59,7 @@ CONTENTS = {
   },
   'diagnose/expert.json': {'kicks': float, 'score': float},
   'eval/windows.json': {'who': dict},
+  'diagnose/imagination.json': {'outcomes': dict, 'steps': int},
 }  # fmt: skip
 COMMANDS = {
   'robust': ('evaluate', '--robust'),
@@ -66,6 +68,7 @@ COMMANDS = {
   'recoverability': ('diagnose', '--what', 'recoverability'),
   'acquisition': ('diagnose', '--what', 'acquisition'),
   'windows': ('diagnose', '--what', 'windows'),
+  'imagination': ('diagnose', '--what', 'imagination'),
 }
 PUSHED = 'Pushed'  # a column of ours beside those of the paper's robustness table
 

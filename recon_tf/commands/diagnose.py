@@ -1,4 +1,4 @@
-"""Diagnoses runs: prediction gap, recoverability, acquisition gain, windows; or stages 1 to 5."""
+"""Diagnoses runs: gaps, recoverability, acquisition, windows, imagination; or stages 1 to 5."""
 
 import argparse
 
@@ -12,11 +12,12 @@ from recon_tf.common import UserError, cache
 from recon_tf.common.arguments import Parser, ranged
 
 PARTS = ('gap', 'recoverability', 'acquisition')
-EXTRA = ('windows', 'anchors', 'expert')  # only where asked for
+EXTRA = ('windows', 'imagination', 'anchors', 'expert')  # only where asked for
 TABLES = {
   'gap': (measures.gap_table, measures.deciles_table),
   'recoverability': (measures.recoverability_table, measures.tube_table),
   'acquisition': (measures.acquisition_table,),
+  'imagination': (measures.imagination_table,),
   'windows': (measures.brought_table, measures.taught_table, measures.returned_table),
 }
 STAGES = ('1', '2', '3', '4', '5')
@@ -77,7 +78,7 @@ def diagnose_run(run: Run, args: argparse.Namespace) -> dict:
 
 def part(name: str, loaded, args: argparse.Namespace) -> dict:
   """One of PARTS or EXTRA: its JSON, and the figure of this run alone."""
-  from recon_tf.analysis.diagnose import acquisition, episodes, gap, recoverability
+  from recon_tf.analysis.diagnose import acquisition, episodes, gap, imagination, recoverability
   from recon_tf.analysis.diagnose import windows as collected
 
   run = loaded.run
@@ -89,6 +90,8 @@ def part(name: str, loaded, args: argparse.Namespace) -> dict:
     result = acquisition.diagnose(loaded, args.anchors, args.before)
   elif name == 'windows':
     result = collected.diagnose(loaded)
+  elif name == 'imagination':
+    result = imagination.diagnose(loaded)
   elif name == 'expert':
     result = episodes.measure_expert(run, kicks=run.config.eval_kicks)
     print(f'  {result["measure"]} {result["score"]:.3f} in {result["episodes"]} episodes')
@@ -111,6 +114,8 @@ def show(name: str, run: Run, result: dict) -> None:
   if name in diagnostics.PARTS:
     figure = diagnostics.rows_figure(groups, diagnostics.PARTS[name])
     save_figure(figure, run.path / 'diagnose', name)
+  elif name == 'imagination':
+    save_figure(diagnostics.imagination_figure(groups), run.path / 'diagnose', name)
 
 
 def stage(number: str, ladder) -> dict:

@@ -73,6 +73,28 @@ def write_windows(
   })  # fmt: skip
 
 
+def write_imagination(run: Run, real: float, imagined: float, lost: int = 4) -> None:
+  """D of a run of a maze at the end of its lost ways; those that come back have 0.5."""
+  keys = ('disc', 'uncertainty', 'distance', 'return')
+  part = lambda episodes, a, b: {
+    'episodes': episodes, **{f'real_{k}': a for k in keys}, **{f'imagined_{k}': b for k in keys},
+    'critic': 2 * b, 'walls': b / 10,
+  }  # fmt: skip
+  free = [[0, 0, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+  write(run, 'imagination', {
+    **_identity(run), 'step': 100, 'steps': 60,
+    'outcomes': {
+      'back': part(6, 0.5, 0.5), 'lost': part(lost, real, imagined) if lost else {'episodes': 0},
+    },
+    'maze': {'free': free, 'goal': [1, 1]},
+    'paths': [
+      {'cell': [2, 1], 'back': False, 'real': [[-0.5, -0.5], [-0.5, 0.5]],
+       'imagined': [[-0.5, -0.5], [0.5, 0.5]]},
+      {'cell': [1, 2], 'back': True, 'real': [[0.5, 0.5], [-0.5, 0.5]], 'imagined': None},
+    ],
+  })  # fmt: skip
+
+
 def _identity(run: Run) -> dict:
   return {'task': run.task, 'method': run.method, 'seed': run.seed}
 

@@ -10,7 +10,12 @@ from recon_tf.analysis.regions import REGIONS
 from recon_tf.analysis.report.registry import FIGURES
 from recon_tf.analysis.runs import FILES, group_runs, open_run
 from tests.helpers.run_fixtures import digests, refused, script
-from tests.helpers.written_measures import write_acquisition, write_gap, write_recoverability
+from tests.helpers.written_measures import (
+  write_acquisition,
+  write_gap,
+  write_imagination,
+  write_recoverability,
+)
 from tests.helpers.written_runs import make_run
 
 
@@ -155,6 +160,31 @@ def at_walls(places):
     x, y = (places + shift).T
     near |= ~free[np.floor(2.5 - y).astype(int), np.floor(x + 2.5).astype(int)]
   return near
+
+
+@pytest.mark.slow
+def test_imagination_of_a_real_run(run):
+  """Numbers of both ways, with the keys that tests write by hand."""
+  before = digests(run)
+  result = script('diagnose', run, '--what', 'imagination', cwd=home(run))
+  assert result.returncode == 0, result.stderr
+  assert 'D, imagined' in result.stdout
+  assert digests(run) == before
+  assert (run / 'diagnose' / 'imagination.png').stat().st_size > 5000
+  found = json.loads((run / FILES['imagination']).read_text())
+  outcomes = found['outcomes']
+  assert sum(x['episodes'] for x in outcomes.values()) > 0
+  for part in (x for x in outcomes.values() if x['episodes']):
+    assert 0 < part['real_disc'] < 1
+    assert 0 < part['imagined_disc'] < 1
+    assert 0 <= part['walls'] <= 1
+    assert part['imagined_distance'] > 0
+  written = make_run(home(run) / 'written_imagination')
+  write_imagination(written, 0.1, 0.6)
+  known = written.read(FILES['imagination'])
+  assert set(known) <= set(found)
+  for part in (x for x in outcomes.values() if x['episodes']):
+    assert set(part) == set(known['outcomes']['lost'])
 
 
 @pytest.mark.slow

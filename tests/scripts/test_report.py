@@ -21,6 +21,7 @@ from tests.helpers.run_fixtures import refused, script, tiny_run
 from tests.helpers.written_measures import (
   write_acquisition,
   write_gap,
+  write_imagination,
   write_recoverability,
   write_recovery,
   write_robust,
@@ -31,8 +32,8 @@ from tests.helpers.written_runs import lines, make_run, walk
 CHROMIUM = next(filter(None, map(shutil.which, ('chromium', 'chromium-browser'))), None)
 TRACES = {'disc/expert': 0.6, 'disc/main': 0.4, 'gate/mean': 0.5, 'gate/delta': 0.45}
 MEASURED = (
-  'robustness', 'recovery', 'gap', 'deciles', 'recoverability', 'tubes', 'acquisition',
-  'allocation', 'windows', 'windows_model', 'windows_returns', 'compute',
+  'robustness', 'recovery', 'imagination', 'gap', 'deciles', 'recoverability', 'tubes',
+  'acquisition', 'allocation', 'windows', 'windows_model', 'windows_returns', 'compute',
 )  # fmt: skip
 SECTIONS = ('curves', 'table', 'runs', 'traces', *MEASURED, 'commands', 'versions')
 
@@ -86,6 +87,7 @@ def comparison(tmp_path_factory):
       if seed < 2:
         write_robust(run, {'Clean': success, 'Noise': 0.2})
         write_recovery(run, [1.0, success])
+        write_imagination(run, 0.1, success)
         write_gap(run, 2 * success, 0.5, 0.004)
         write_recoverability(run, [success] * 15)
         write_acquisition(run, {0: 0.02, 1000: 0.01})

@@ -57,13 +57,28 @@ def cells_off(free: np.ndarray, way: Iterable[Cell]) -> dict[Cell, int]:
   return steps
 
 
-def locate(task: str, config: Config, places: np.ndarray, way: np.ndarray) -> dict:
-  """Cell, cells off the way and whether at a wall of every place, and how many cells are off."""
+def make_map(task: str, config: Config) -> Map:
+  """The map of a task, from a simulator that is closed again."""
   env = envs.make(task, config.update({'env.render': False}))
   try:
-    map_ = Map(env.maze)
+    return Map(env.maze)
   finally:
     env.close()
+
+
+def in_walls(task: str, config: Config, places: np.ndarray) -> np.ndarray:
+  """Whether each place lies inside a wall, or outside of the maze."""
+  map_ = make_map(task, config)
+  limit = np.array(map_.free.shape)
+  cells = [map_.cell(x) for x in places]
+  return np.array(
+    [not (np.all(np.array(x) >= 0) and np.all(x < limit) and map_.free[x]) for x in cells]
+  )
+
+
+def locate(task: str, config: Config, places: np.ndarray, way: np.ndarray) -> dict:
+  """Cell, cells off the way and whether at a wall of every place, and how many cells are off."""
+  map_ = make_map(task, config)
   off = cells_off(map_.free, {map_.cell(x) for x in way})
   cells = [map_.cell(x) for x in places]
   return {

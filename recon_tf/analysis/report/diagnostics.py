@@ -1,4 +1,4 @@
-"""Figures of what was measured: robustness, recovery, gaps, recoverability, acquisition, windows.
+"""Figures of what was measured: robustness, recovery, imagination, gaps, gate, U and windows.
 
 Every figure takes groups, so that one run is drawn with the paper's function; panels take what the
 groups measured. A panel without data names the command that makes them.
@@ -16,7 +16,13 @@ from recon_tf.analysis.paper import COLUMNS, PAIR, paper_number
 from recon_tf.analysis.regions import CELL, REGIONS, allocation
 from recon_tf.analysis.report import style
 from recon_tf.analysis.report.curves import common_grid
-from recon_tf.analysis.report.measures import GAP_COLUMNS, PLACES, collector_name, gap_value
+from recon_tf.analysis.report.measures import (
+  GAP_COLUMNS,
+  OUTCOMES,
+  PLACES,
+  collector_name,
+  gap_value,
+)
 from recon_tf.analysis.runs import (
   Group,
   anchors_differ,
@@ -167,17 +173,75 @@ def cell_map(axes: Axes, results: list[dict]) -> None:
   free = np.array(maze['free'], bool)
   shares = np.full(free.shape, np.nan)
   cells = grouped((x for result in results for x in result['cells']), lambda x: tuple(x['cell']))
-  axes.imshow(np.where(free, 1.0, 0.0), cmap='gray', vmin=-1.5, vmax=1, aspect='equal')
+  _draw_maze(axes, free, maze['goal'])
   for place, own in cells.items():
     shares[place] = np.mean([x['score'] for x in own])
     text = f'{shares[place]:.2f}\n{np.mean([x["steps"] for x in own]):.0f}'
     axes.text(*reversed(place), text, ha='center', va='center', fontsize=6.5)
+  view = axes.axis()
   axes.imshow(shares, cmap='RdYlGn', vmin=0, vmax=1, alpha=0.6, aspect='equal')
-  axes.text(*reversed(maze['goal']), 'goal', ha='center', va='center', fontsize=6.5)
+  axes.axis(view)
+  axes.set(xlabel='share recovered, steps in training')
+
+
+# Imagination after a displacement
+
+
+@style.STYLED
+def imagination_figure(groups: list[Group]) -> Figure:
+  """D at the end, really and imagined; in mazes the ways that are lost, a map for each method."""
+  found = with_data(groups, 'imagination')
+  if not found:
+    return rows_figure(groups, [('', 'imagination', imagined_end)])
+  names, parts = style.titles([x for x, _ in found]), {}
+  for setting in settings_of([x for x, _ in found]):
+    own = [x for x in found if x[0].setting == setting]
+    parts[f'{names[setting]}: D at the end'] = imagined_end, own
+    for group, results in [x for x in own if x[1][0].get('paths')]:
+      parts[f'{names[setting]}: {style.label(group.method)}'] = lost_ways, group, results
+  figure, panels = style.make_panels([*parts])
+  for axes, (draw, *args) in zip(panels.values(), parts.values(), strict=True):
+    draw(axes, *args)
+  order = [style.label(x) for x in sorted({x.method for x, _ in found}, key=method_rank)]
+  return style.legend_above(figure, panels.values(), order)
+
+
+def imagined_end(axes: Axes, found: Measured) -> None:
+  """Bars are real, black edges imagined; dots are seeds."""
+  values = lambda results, name, key: [
+    x['outcomes'][name][key] for x in results if x['outcomes'][name]['episodes']
+  ]
+  _bars_by_group(axes, found, [*OUTCOMES], lambda r, name: values(r, name, 'real_disc'))
+  for number, (_, results) in enumerate(found):
+    spots, width = style.side_by_side(len(OUTCOMES), number, len(found))
+    imagined = [mean_of(values(results, x, 'imagined_disc')) for x in OUTCOMES]
+    axes.bar(spots, np.array(imagined, float), 0.92 * width, fill=False, ec='black', lw=0.9)
+  axes.set_xticks(range(len(OUTCOMES)), [*OUTCOMES.values()])
+  axes.set_ylabel('D; black edges: imagined')
+
+
+def lost_ways(axes: Axes, group: Group, results: list[dict]) -> None:
+  """From the cells that the policy of the first seed does not come back from: dashed imagined."""
+  free, color = np.array(results[0]['maze']['free'], bool), _look(group)['color']
+  _draw_maze(axes, free, results[0]['maze']['goal'])
+  # Metres around the middle to cells, which are one metre wide; rows count downwards.
+  middle = (np.array(free.shape[::-1]) - 1) / 2
+  for path in (x for x in results[0]['paths'] if not x['back']):
+    for key, form in (('real', {'lw': 1.6}), ('imagined', {'lw': 1, 'ls': '--'})):
+      if path[key] is not None:
+        places = middle + np.array(path[key]) * [1, -1]
+        axes.plot(*places.T, color=color if key == 'real' else 'black', **form)
+        axes.plot(*places[-1], marker='o', ms=3, color=color if key == 'real' else 'black')
+  axes.set(xlabel='lost: colour real, dashed imagined')
+
+
+def _draw_maze(axes: Axes, free: np.ndarray, goal: Sequence[int]) -> None:
+  axes.imshow(np.where(free, 1.0, 0.0), cmap='gray', vmin=-1.5, vmax=1, aspect='equal')
+  axes.text(*reversed(goal), 'goal', ha='center', va='center', fontsize=6.5)
   rows, columns = np.nonzero(free)  # half of the outer wall is enough
   axes.set(xlim=(columns.min() - 1, columns.max() + 1), ylim=(rows.max() + 1, rows.min() - 1))
   axes.grid(visible=False)
-  axes.set(xticks=[], yticks=[], xlabel='share recovered, steps in training')
+  axes.set(xticks=[], yticks=[])
 
 
 # Prediction gap

@@ -31,6 +31,7 @@ GAP_COLUMNS = {
 }
 DISPLACED = {'distance': 'm', 'cells': 'cells', 'decisions': 'decisions'}  # units of recovery
 WHO = ('windows', 'main', 'prefill')
+OUTCOMES = {'back': 'comes back', 'lost': 'does not'}
 PLACES = {'wall': 'at walls', 'free': 'free'}
 
 Cell = Callable[[list[dict]], str]  # what the entries of all seeds have in one column
@@ -104,6 +105,37 @@ def recovery_table(groups: list[Group]) -> Table:
   ]
   rows, title = measured(groups, 'recovery', columns, lines), 'Recovery from displaced states'
   return make_table('recovery', title, ('displaced by', *columns), rows, notes, 'recovery')
+
+
+def imagination_table(groups: list[Group]) -> Table:
+  """After displacements: what really happened beside what the policy imagined."""
+
+  def lines(_: Group, results: list[dict]) -> dict:
+    found = {(OUTCOMES[k],): [x['outcomes'][k] for x in results] for k in OUTCOMES}
+    found = {k: [x for x in v if x['episodes']] for k, v in found.items()}
+    return {k: v for k, v in found.items() if v}
+
+  pair = lambda key, *how: {x: mean(f'{x}_{key}', *how) for x in ('real', 'imagined')}
+  parts = {
+    'D': pair('disc'), 'U × 1000': pair('uncertainty', 1, 1000), 'distance': pair('distance', 2),
+    'return': pair('return', 2),
+  }  # fmt: skip
+  columns = {f'{k}, {x}': cell for k, own in parts.items() for x, cell in own.items()}
+  columns = {'episodes': mean('episodes', 1), **columns, 'critic': mean('critic', 2)}
+  results = [x for _, own in with_data(groups, 'imagination') for x in own]
+  if any('walls' in x for result in results for x in result['outcomes'].values()):
+    columns['in walls %'] = mean('walls', 1, 100)
+  steps = max((x['steps'] for x in results), default=0)
+  notes = [
+    'From the displaced states of the recovery evaluation that the expert comes back from: '
+    'the deployed policy in the simulator, and from the same belief in its own model, both up to '
+    f'the same decision (at most {steps}). D, U and the distance '
+    "to the expert's states are means of the last five of them; the return is the discounted "
+    'D - αU with Q at the end, the critic what Q promises at the start. In walls: share of the '
+    'imagined places where no ball can be.'
+  ]
+  rows, title = measured(groups, 'imagination', columns, lines), 'Coming back, really and imagined'
+  return make_table('imagination', title, ('policy', *columns), rows, notes, 'imagination')
 
 
 def gap_table(groups: list[Group]) -> Table:

@@ -64,6 +64,10 @@ FIGURES: dict[str, Figure] = {
     'ours:recovery', 'Recovery from displaced states', PAIR, TASKS, ('recovery',),
     diagnostics.recovery_figure, (measures.recovery_table,),
   ),
+  'imagination': Figure(
+    'ours:imagination', 'Coming back, really and imagined', PAIR, TASKS, ('imagination',),
+    diagnostics.imagination_figure, (measures.imagination_table,),
+  ),
   'gap': Figure(
     'tab:wm_diagnostics', 'World-model diagnostics', PAIR, TASKS, ('gap',),
     diagnostics.gap_figure, (measures.gap_table,),

@@ -66,3 +66,11 @@ def test_places_by_cell_and_wall():
   assert found['cells_off'] == 4
   assert len(set(found['cell'][:3])) == 3
   assert found['cell'][2] == found['cell'][3]
+
+
+def test_places_in_walls_and_outside(env):
+  map_, config = mazes.Map(env.maze), load_config('maze', 'cpu', 'state')
+  beside = map_.centre((1, 1)) - [0.49, 0]
+  outside = beside - [30, 0]
+  places = np.array([map_.centre((1, 1)), beside, beside - [0.02, 0], map_.centre((2, 1)), outside])
+  assert mazes.in_walls('maze_umaze', config, places).tolist() == [False, False, True, True, True]
