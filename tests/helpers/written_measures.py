@@ -59,6 +59,7 @@ def write_windows(
   }  # fmt: skip
   places = lambda scale: {
     'cells_off': round(4 * scale), 'steps_off': round(40 * scale), 'wall_share': 0.25 * scale,
+    'places': round(60 * scale), 'directions': 4 * scale,
     'wall': {'steps': 25, **judged(2 * scale)}, 'free': {'steps': 75, **judged(scale)},
   }  # fmt: skip
   who = {k: actor(x) | (places(x) if maze else {}) for k, x in (('windows', 1.0), ('main', 0.5))}

@@ -146,6 +146,8 @@ def test_windows_of_a_real_run(run):
     assert part['wall_share'] == pytest.approx(at_walls(whole).mean())
     assert part['removed'] == pytest.approx(part['before'] - part['after'], rel=1e-3, abs=1e-9)
     assert part['wall']['steps'] + part['free']['steps'] == part['steps']
+    assert part['places'] == len({tuple(x) for x in np.floor(whole * 4)})
+    assert 1 <= part['directions'] <= 8
   assert found['cells_off'] == 0  # the way leads through all of the U
   assert found['returns']['tube'] == 0.25
   assert 2 <= found['returns']['windows'] <= 8

@@ -26,6 +26,7 @@ from recon_tf.common.npz import UNREADABLE
 WHO = ('windows', 'main', 'prefill')
 WINDOWS, MAIN, PREFILL = range(3)
 CURVE = 40  # decisions after a window that are counted one by one
+SQUARE = 0.25  # metres; places in a maze are squares of this size
 
 Steps = dict[str, np.ndarray]  # one entry per step each
 
@@ -185,12 +186,22 @@ def summarize(steps: Steps) -> dict:
   found |= _judged(steps)
   if 'wall' in steps:
     away, wall = steps['off'] > 0, steps['wall']
+    found |= variety(steps['place'], action)
     found |= {'cells_off': len(np.unique(steps['cell'][away])), 'steps_off': int(away.sum())}
     found['wall_share'] = float(wall.mean())
     for name, chosen in (('wall', wall), ('free', ~wall)):
       part = {k: v[chosen] for k, v in steps.items()}
       found[name] = {'steps': int(chosen.sum()), **_judged(part)}
   return found
+
+
+def variety(place: np.ndarray, action: np.ndarray) -> dict:
+  """Squares of the plane that steps led to, and by actions in how many of eight directions."""
+  squares = np.floor(place / SQUARE).astype(int)
+  directions = np.floor(np.arctan2(action[:, 1], action[:, 0]) / (np.pi / 4)).astype(int) % 8
+  places = len(np.unique(squares, axis=0))
+  pairs = len(np.unique(np.c_[squares, directions], axis=0))
+  return {'places': places, 'directions': pairs / places}
 
 
 def _judged(steps: Steps) -> dict:

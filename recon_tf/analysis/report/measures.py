@@ -330,9 +330,12 @@ def brought_table(groups: list[Group]) -> Table:
     columns['cells off the way'] = mean('cells_off', 1)
     columns['steps there'] = mean('steps_off', 0)
     columns['at walls %'] = mean('wall_share', 1, 100)
+    columns['places'] = mean('places', 0)
+    columns['directions'] = mean('directions', 1)
     notes += [
       f'The mazes have {" or ".join(map(str, number))} cells that no demonstration crosses. At a '
-      'wall: no more than 2 cm between it and the ball.'
+      'wall: no more than 2 cm between it and the ball. Places: squares of 0.25 m that a step led '
+      'to; directions: by actions in how many of eight directions, mean over places.'
     ]
   rows, title = measured(groups, 'windows', columns, _actors), 'What windows bring home'
   return make_table('windows', title, ('who acted', *columns), rows, notes, 'windows')

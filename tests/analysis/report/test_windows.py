@@ -30,6 +30,8 @@ def test_methods_stand_side_by_side_with_means_over_seeds(tmp_path):
   assert at(rows['random_collect', '1', 'random'], 'distance') == '0.300'
   assert at(rows['recon', '2', 'main'], 'steps') == '50'
   assert at(rows['recon', '2', 'explorer'], 'at walls %') == '25.0'
+  assert at(rows['recon', '2', 'explorer'], 'places') == '60'
+  assert at(rows['recon', '2', 'main'], 'directions') == '2.0'
   assert '14 cells' in table.notes[1]
   taught = {x[1:5:2] + x[4:5]: x[6:] for x in measures.taught_table(found).rows}
   assert taught['random_collect', 'random', 'all'] == ('40', '10', '30', '1')

@@ -140,6 +140,13 @@ def steps(who, away, done=()):
   return {'who': who, 'start': away[:-1], 'distance': away[1:], 'solved': solved}
 
 
+def test_variety_by_hand():
+  """Two squares of 0.25 m, one of them below zero; left and nearly left are one direction."""
+  place = np.array([[0.1, 0.1], [0.2, 0.05], [0.24, 0.2], [-0.1, 0.1]])
+  action = np.array([[1.0, 0.1], [-1.0, -0.1], [-0.5, -0.2], [0.1, 1.0]])
+  assert windows.variety(place, action) == {'places': 2, 'directions': 1.5}
+
+
 def test_returns_by_hand():
   #                     w  w  m  m  m  w  m  w  w  m  w
   away = [0.1, 0.2, 0.6, 0.5, 0.3, 0.2, 0.9, 0.8, 0.1, 0.2, 0.1, 0.7]
