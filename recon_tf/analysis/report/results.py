@@ -281,11 +281,11 @@ def write_overview(page: pathlib.Path, summary: list[dict]) -> bool:
 
 
 def overview(summary: list[dict]) -> Table:
-  """A row per setting and evaluation that RECON has, a column per method that is in any."""
+  """A row per setting and evaluation that RECON shares with another method, a column per method."""
   chosen = [x for x in summary if x['metric'] in METRICS]
   place = lambda x: (x['task'], x['observations'], x['variant'], x['metric'])
   found = {k: {x['method']: x for x in v} for k, v in grouped(chosen, place).items()}
-  found = {k: v for k, v in found.items() if RECON in v}
+  found = {k: v for k, v in found.items() if RECON in v and len(v) > 1}
   columns = [x for x in METHODS if any(x in row for row in found.values())]
   rows = []
   for (task, seen, variant, metric), row in found.items():

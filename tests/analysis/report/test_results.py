@@ -20,15 +20,19 @@ def test_methods_are_columns_and_evaluations_rows():
     entry('recon', 'pushed', 0.793, 0.77, 0.81), entry('cmil', 'pushed', 0.787, 0.75, 0.84),
     entry('recon-cmil', 'pushed', 0.0067, -0.047, 0.05), entry('recon', 'auc', 0.6, 0.5, 0.7),
     entry('recon', 'clean', 612.4, 575.2, 640.0, task='dmc_walker_run'),
+    entry('bc_raw', 'clean', 503.0, 490.0, 517.0, task='dmc_walker_run'),
     entry('recon', 'recovery', 0.5, None, None, task='dmc_walker_run', seeds=[0]),
+    entry('bc_raw', 'recovery', 0.7, None, None, task='dmc_walker_run', seeds=[0]),
+    entry('recon', 'clean', 0.9, 0.8, 1.0, task='metaworld_hammer'),  # alone: nothing to compare
     entry('vmail', 'clean', 1.0, 1.0, 1.0, task='maze_pointmaze'),
   ])  # fmt: skip
-  assert table.head == ('task', 'evaluation', 'seeds', 'CMIL', 'RECON', 'RECON − CMIL')
+  assert table.head == ('task', 'evaluation', 'seeds', '`bc_raw`', 'CMIL', 'RECON', 'RECON − CMIL')
   assert table.rows == (
-    ('U-Maze, vectors (`some`)', 'pushed', '3', '79 (75 to 84)', '79 (77 to 81)', '+1 (-5 to +5)'),
-    ('Walker Run, vectors (`some`)', 'calm', '3', '–', '612 (575 to 640)', '–'),
-    ('Walker Run, vectors (`some`)', 'recovery', '1', '–', '50', '–'),
-  )
+    ('U-Maze, vectors (`some`)', 'pushed', '3', '–', '79 (75 to 84)', '79 (77 to 81)',
+     '+1 (-5 to +5)'),
+    ('Walker Run, vectors (`some`)', 'calm', '3', '503 (490 to 517)', '–', '612 (575 to 640)', '–'),
+    ('Walker Run, vectors (`some`)', 'recovery', '1', '70', '–', '50', '–'),
+  )  # fmt: skip
 
 
 def test_only_the_part_between_the_marks_is_written(tmp_path):
@@ -39,11 +43,12 @@ def test_only_the_part_between_the_marks_is_written(tmp_path):
   assert page.read_text() == 'no marks'
   begin, end = marks(MARK)
   page.write_text(f'before\n{begin}\nold\n{end}\nafter\n')
-  assert write_overview(page, [entry('recon', 'clean', 1.0, 1.0, 1.0)])
+  assert write_overview(page, [entry(x, 'clean', 1.0, 1.0, 1.0) for x in ('cmil', 'recon')])
   lines = page.read_text().splitlines()
   assert lines[:2] == ['before', begin]
   assert lines[-2:] == [end, 'after']
-  assert '| U-Maze, vectors (`some`) | calm | 3 | 100 (100 to 100) | – |' in lines
+  cells = ['U-Maze, vectors (`some`)', 'calm', '3', *2 * ['100 (100 to 100)'], '–']
+  assert f'| {" | ".join(cells)} |' in lines
   assert 'old' not in lines
 
 
