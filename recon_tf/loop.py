@@ -163,6 +163,7 @@ class Run:
       hold=True,
       spec=episode_spec(self.envs[0]),
       openings=config.replay.openings,
+      absorb=config.replay.absorb,
     )
     self._firsts = {}  # number of a checkpoint -> the oldest episode that it needs
     self.milestones = Milestones(folder / 'milestones', config.keep_every)

@@ -76,7 +76,8 @@ def load_demos(config: Config) -> Replay:
   task = (load_meta(folder) or {}).get('task')
   if task and task != config.task:
     warn_once(f"the demonstrations in '{folder}' are of {task}, not of {config.task}.")
-  expert = Replay(None, seed=config.seed, openings=config.replay.openings)
+  settings = config.replay
+  expert = Replay(None, seed=config.seed, openings=settings.openings, absorb=settings.absorb)
   for episode in load_folder(folder, tuple(config.env.size), config.demo_episodes):
     expert.add_episode(demos.rename(episode, config.rename))
   print(f'{expert.episodes} demonstrations with {expert.steps} steps from {folder}.')

@@ -61,11 +61,12 @@ class Replay:
     hold: bool = False,
     spec: dict | None = None,
     openings: float = 0.0,
+    absorb: bool = False,
   ):
     self.directory = None if directory is None else pathlib.Path(directory)
     self.capacity = int(capacity)
     self.seed = int(seed)
-    self.openings = openings
+    self.openings, self.absorb = openings, absorb
     self.position = 0  # number of the next episode; a checkpoint keeps it
     self.waiting = {}  # number -> file that is on the disk but not in the replay yet
     self._until, self._hold, self._held = until, hold, []
@@ -139,7 +140,8 @@ class Replay:
 
     They start uniformly over all stored rows, a share of `openings` at the first row of its
     episode instead; after the end of an episode a sequence goes on
-    with the beginning of another one. `log` keeps the log_* keys, which are never trained on.
+    with the beginning of another one, or with `absorb`, where the task ended it, stays in its last
+    state. `log` keeps the log_* keys, which are never trained on.
     `log_episode` tells which episode a row is of: those in memory, as demonstrations are, count
     downwards from -1.
     """
@@ -227,6 +229,9 @@ class Replay:
           entry.number if entry.data is None else -1 - entry.number
         )
         filled, start = stop, 0
+        if self.absorb and out['is_terminal'][row, filled - 1]:
+          _stay({k: v[row, filled - 1 :] for k, v in out.items()})
+          break
         if filled < length:
           entry = self._entries[self._head + int(rng.integers(self.episodes))]
     return out
@@ -358,6 +363,13 @@ class _DamagedEntry(Exception):
   def __init__(self, entry: Entry, reason: Exception):
     super().__init__(str(reason))
     self.entry = entry
+
+
+def _stay(rows: Episode) -> None:
+  """Goes on in the first row, which is then no end: the same observation, and actions of zero."""
+  for key, value in rows.items():
+    value[1:] = 0 if key in ('action', 'reward', *FLAGS) else value[:1]
+  rows['is_terminal'][0] = False
 
 
 def _as_tuple(key: int | tuple) -> tuple[int, ...]:

@@ -97,6 +97,32 @@ def test_openings_begin_where_their_episodes_do():
   assert set(everything.astype(int).tolist()) == {0, 1000}
 
 
+def test_absorbing_ends_stay_where_the_task_ended_the_episode():
+  """Episode 0 ends by the task and stays in its last row; the other by time, another follows it."""
+  replay = Replay(None, absorb=True)
+  ended = make_episode(9, 0)
+  ended['is_terminal'] = np.arange(10) == 9
+  for episode in (ended, make_episode(29, 1)):
+    replay.add_episode(episode)
+  data = replay.sample(200, 12, 0)
+  ids = data['id'][..., 0].astype(int)
+  assert not data['is_terminal'].any()
+  stays = np.zeros_like(ids, bool)
+  stays[:, 1:] = (ids[:, 1:] == 9) & (ids[:, :-1] == 9)
+  assert stays.any()
+  for key in ('action', 'reward', 'is_first', 'is_last'):
+    assert not data[key][stays].any()
+  np.testing.assert_array_equal(data['image'][stays], np.broadcast_to(
+    ended['image'][9], data['image'][stays].shape
+  ))  # fmt: skip
+  assert (data['log_episode'][stays] == -1).all()
+  # Nothing follows the end, and what is not after one is as it was.
+  assert not ((ids[:, :-1] == 9) & (ids[:, 1:] != 9)).any()
+  assert ((ids[:, :-1] == 1029) & data['is_first'][:, 1:]).any()
+  row = (ids % 1000)[~stays & (ids < 1000)]
+  np.testing.assert_array_equal(data['action'][~stays & (ids < 1000)], ended['action'][row])
+
+
 def test_a_sample_is_a_function_of_seed_key_and_content(tmp_path):
   first = fill(Replay(tmp_path / 'a', seed=3), [20, 7, 33])
   second = fill(Replay(tmp_path / 'b', seed=3), [20, 7, 33])
