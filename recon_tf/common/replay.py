@@ -366,9 +366,12 @@ class _DamagedEntry(Exception):
 
 
 def _stay(rows: Episode) -> None:
-  """Goes on in the first row, which is then no end: the same observation, and actions of zero."""
+  """Goes on in the first row, which is then no end: the same observation and action again.
+
+  Actions of zero would tell these rows from all others, and D would pay for standing anywhere.
+  """
   for key, value in rows.items():
-    value[1:] = 0 if key in ('action', 'reward', *FLAGS) else value[:1]
+    value[1:] = 0 if key in ('reward', *FLAGS) else value[:1]
   rows['is_terminal'][0] = False
 
 

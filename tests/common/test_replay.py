@@ -110,11 +110,11 @@ def test_absorbing_ends_stay_where_the_task_ended_the_episode():
   stays = np.zeros_like(ids, bool)
   stays[:, 1:] = (ids[:, 1:] == 9) & (ids[:, :-1] == 9)
   assert stays.any()
-  for key in ('action', 'reward', 'is_first', 'is_last'):
+  for key in ('reward', 'is_first', 'is_last'):
     assert not data[key][stays].any()
-  np.testing.assert_array_equal(data['image'][stays], np.broadcast_to(
-    ended['image'][9], data['image'][stays].shape
-  ))  # fmt: skip
+  for key in ('image', 'action'):
+    expected = np.broadcast_to(ended[key][9], data[key][stays].shape)
+    np.testing.assert_array_equal(data[key][stays], expected)
   assert (data['log_episode'][stays] == -1).all()
   # Nothing follows the end, and what is not after one is as it was.
   assert not ((ids[:, :-1] == 9) & (ids[:, 1:] != 9)).any()
