@@ -18,7 +18,7 @@ def check_together(config) -> None:
   """Refuses values that are allowed each but not together."""
   pairs = {
     ('gate.tail', 'gate.horizon'): config.gate.tail <= config.gate.horizon,
-    ('actor.min_std', 'actor.max_std'): config.actor.min_std < config.actor.max_std,
+    ('actor.min_std', 'actor.max_std'): config.actor.min_std <= config.actor.max_std,
     ('iqmpc.min_std', 'iqmpc.max_std'): config.iqmpc.min_std <= config.iqmpc.max_std,
   }
   for (small, large), fits in pairs.items():

@@ -73,3 +73,5 @@ def test_kl_is_the_closed_form():
 def test_standard_deviations_are_bounded():
   std = dists.squash_std(tf.constant([-100.0, 0.0, 1.0, 100.0]), 0.1).numpy()
   np.testing.assert_allclose(std, [0.1, 1.1, 2 / (1 + np.exp(-0.5)) + 0.1, 2.1], rtol=1e-5)
+  constant = dists.squash_std(tf.constant([-100.0, 0.0, 100.0]), 0.1, 0.1)
+  np.testing.assert_allclose(constant, 3 * [0.1], rtol=1e-6)

@@ -140,6 +140,17 @@ def test_decoder_has_the_shapes_of_its_targets():
   np.testing.assert_allclose(vectors, fixtures.mlp(decoder.mlp, x), atol=1e-5)
 
 
+def test_decoder_without_hidden_layers_is_linear():
+  shapes = {'a': (3,), 'b': (2,)}
+  options = dict(cnn_depth=2, cnn_kernels=[5], mlp_layers=(), act='elu', dtype=tf.float32)
+  decoder = nets.Decoder(rng(), 7, shapes, '$^', '.*', **options)
+  decoder.mlp.out.bias.assign(normal(5))
+  x, out = normal(2, 4, 7), decoder.mlp.out
+  means = decoder(tf.constant(x))
+  expected = x @ out.kernel.numpy() + out.bias.numpy()
+  np.testing.assert_allclose(np.concatenate([means['a'], means['b']], -1), expected, atol=1e-5)
+
+
 def test_kernels_that_do_not_fit_the_images_are_refused():
   options = dict(cnn_depth=2, mlp_layers=[5], act='elu', dtype=tf.float32)
   small = {'image': (32, 32, 3)}

@@ -26,6 +26,7 @@ CASES = {
   'no_gate': {'gate.kind': 'none'},
   'few_starts': {'imag_starts': 7, 'main.replay_critic': False},
   'copy': {'expert_mix': 'copy'},
+  'linear_decoder': {'decoder.mlp_layers': []},
   'rounds': {'main.bc_rounds': 2, 'explorer.bc_rounds': 2},
   'bc': {'behavior': 'bc', 'explorer.enabled': False},
   'frozen': {'behavior': 'frozen', 'explorer.enabled': False},
