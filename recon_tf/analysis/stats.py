@@ -37,6 +37,19 @@ def difference_interval(first: Sequence[float], second: Sequence[float]) -> Inte
   return _pair(bootstrap([first, second], lambda x, y, axis: x.mean(axis) - y.mean(axis)))
 
 
+def differences_interval(
+  pairs: Sequence[tuple[Sequence[float], Sequence[float]]],
+) -> tuple[float, tuple[float, float]]:
+  """Mean over pairs of mean(first) - mean(second) with its interval, each redrawn by itself."""
+
+  def mean(*samples, axis):
+    means = [x.mean(axis) for x in samples]
+    return sum(a - b for a, b in zip(means[::2], means[1::2], strict=True)) / len(pairs)
+
+  samples = [np.asarray(x, float) for pair in pairs for x in pair]
+  return float(mean(*samples, axis=0)), _pair(bootstrap(samples, mean))
+
+
 def _pair(bounds: np.ndarray | None) -> Interval:
   return None if bounds is None else (float(bounds[0]), float(bounds[1]))
 

@@ -21,6 +21,7 @@ from recon_tf.analysis.report.tables import (
   score_notes,
   score_table,
 )
+from recon_tf.analysis.report.together import together_table
 from recon_tf.analysis.runs import (
   Group,
   Run,
@@ -70,14 +71,15 @@ def write_results(runs: list[Run], folder: pathlib.Path) -> pathlib.Path:
   content = {'rows': [row_record(x) for x in rows], 'over_tasks': over_tasks(rows)}
   content['measured'] = {x.name: [x.head, *x.rows] for x in tables}
   write_json(folder / 'table.json', content)
-  write_json(folder / 'summary.json', summary(groups))
+  entries = summary(groups)
+  write_json(folder / 'summary.json', entries)
   drawn = draw_main(groups, figures)
   drawn |= page.draw_scores(rows, figures, ('curves', 'final'), vector=False)
   explored = {x.setting for x in groups if x.method == 'recon'}
   drawn |= page.draw_traces([x for x in groups if x.setting in explored], figures, vector=False)
   drawn |= curves.draw_predictions(groups, figures)
   path = folder / 'README.md'
-  write_bytes(path, readme(groups, rows, sections, drawn, folder).encode())
+  write_bytes(path, readme(groups, rows, sections, drawn, folder, together_table(entries)).encode())
   return path
 
 
@@ -238,7 +240,7 @@ def _entry(group: Group, method, metric, seeds: Sequence, values, mean, low, hig
 # README
 
 
-def readme(groups, rows, sections, figures, folder: pathlib.Path) -> str:
+def readme(groups, rows, sections, figures, folder: pathlib.Path, together: Table) -> str:
   """The page; what a person wrote in notes.md stands in it as it is."""
   notes = folder / 'notes.md'
   own = notes.read_text(encoding='utf-8').strip() if notes.exists() else ''
@@ -248,6 +250,7 @@ def readme(groups, rows, sections, figures, folder: pathlib.Path) -> str:
     table = score_table([x for x in rows if x.group.setting == setting])
     parts += [f'## {setting}', table.markdown()]
   parts += ['\n'.join(f'- {x}' for x in score_notes(rows))]
+  parts += [f'## {together.title}\n\n{together.markdown()}'] if together.rows else []
   for section in sections:
     parts += [f'## {x.title}\n\n{x.markdown()}' for x in section.tables if x.rows]
     parts += [_figures(section.figures, folder)] if section.figures else []
