@@ -50,7 +50,10 @@ ORIGIN = (
 )
 MARK = 'results'  # of the table in the README of the repository
 METRICS = {'clean': 'calm', 'pushed': 'pushed', 'recovery': 'recovery'}
-METHODS = ('bc_raw', 'bc', 'bc_equal', 'dadac', 'vmail', 'iqmpc', 'cmil', 'recon')
+METHODS = (
+  'bc_raw', 'bc', 'bc_equal', 'dadac', 'vmail', 'iqmpc', 'random_collect', 'no_recovery', 'cmil',
+  'recon',
+)  # fmt: skip
 RECON = 'recon'
 DIFFERENCE = 'recon-cmil'
 ROBUST = {'robust_noise': 'Noise', 'robust_delay': 'Delay', 'robust_impulse': 'Impulse/scale'}
@@ -284,11 +287,15 @@ def write_overview(page: pathlib.Path, summary: list[dict]) -> bool:
 
 
 def overview(summary: list[dict]) -> Table:
-  """A row per setting and evaluation that RECON shares with another method, a column per method."""
+  """A row per setting and evaluation that RECON shares with another method, a column per method.
+
+  A setting is left out if another one of its task has all of its methods and more seeds of RECON.
+  """
   chosen = [x for x in summary if x['metric'] in METRICS]
   place = lambda x: (x['task'], x['observations'], x['variant'], x['metric'])
   found = {k: {x['method']: x for x in v} for k, v in grouped(chosen, place).items()}
   found = {k: v for k, v in found.items() if RECON in v and len(v) > 1}
+  found = {k: v for k, v in found.items() if not any(_covers(found, x, k) for x in found)}
   columns = [x for x in METHODS if any(x in row for row in found.values())]
   rows = []
   for (task, seen, variant, metric), row in found.items():
@@ -298,6 +305,13 @@ def overview(summary: list[dict]) -> Table:
   names = [f'`{x}`' if x.startswith('bc') else label(x) for x in columns]
   head = ('task', 'evaluation', 'seeds', *names, 'RECON − CMIL')
   return Table(MARK, 'Results', head, tuple(rows), missing='No runs yet.')
+
+
+def _covers(found: dict, place: tuple, other: tuple) -> bool:
+  """Whether one setting says what the other says about the same task, with more seeds."""
+  same = all(place[i] == other[i] for i in (0, 1, 3))
+  more = len(found[place][RECON]['seeds']) > len(found[other][RECON]['seeds'])
+  return same and more and found[other].keys() <= found[place].keys()
 
 
 def _cell(entry: dict | None) -> str:

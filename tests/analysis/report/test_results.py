@@ -9,8 +9,8 @@ from recon_tf.common.marks import marks
 ROOT = pathlib.Path(__file__).parents[3]
 
 
-def entry(method, metric, mean, low, high, task='maze_umaze', seeds=(0, 1, 2)):
-  known = {'variant': 'some', 'task': task, 'observations': 'vectors', 'method': method}
+def entry(method, metric, mean, low, high, task='maze_umaze', seeds=(0, 1, 2), variant='some'):
+  known = {'variant': variant, 'task': task, 'observations': 'vectors', 'method': method}
   values = {'mean': mean, 'low': low, 'high': high}
   return {**known, 'metric': metric, 'seeds': list(seeds), **values}
 
@@ -33,6 +33,21 @@ def test_methods_are_columns_and_evaluations_rows():
     ('Walker Run, vectors (`some`)', 'calm', '3', '503 (490 to 517)', '–', '612 (575 to 640)', '–'),
     ('Walker Run, vectors (`some`)', 'recovery', '1', '70', '–', '50', '–'),
   )  # fmt: skip
+
+
+def test_a_setting_gives_way_to_one_with_its_methods_and_more_seeds():
+  def setting(variant, seeds, methods=('cmil', 'recon'), metric='clean'):
+    known = {'seeds': seeds, 'variant': variant}
+    return [entry(x, metric, 0.5, None, None, **known) for x in methods]
+
+  table = overview([
+    *setting('three', (0, 1, 2)), *setting('one', (0,)), *setting('as_many', (3, 4, 5)),
+    *setting('other', (0,), ('bc_raw', 'recon')), *setting('one', (0,), metric='recovery'),
+  ])  # fmt: skip
+  assert [(x[0].split('`')[1], *x[1:3]) for x in table.rows] == [
+    ('three', 'calm', '3'), ('as_many', 'calm', '3'), ('other', 'calm', '1'),
+    ('one', 'recovery', '1'),
+  ]  # fmt: skip
 
 
 def test_only_the_part_between_the_marks_is_written(tmp_path):
