@@ -10,6 +10,7 @@ import numpy as np
 from recon_tf.card import numbers
 from recon_tf.common.config import Config
 from recon_tf.common.episodes import Episode
+from recon_tf.common.errors import UserError
 from recon_tf.common.schedule import work_left
 from recon_tf.common.spaces import Spaces, is_observation, space_of
 from recon_tf.demos.match import match_demos, needed
@@ -56,6 +57,8 @@ def check_training(
   lines.append(
     row('an update', f'{replay.batch} + {replay.expert_batch} sequences of {replay.length} steps')
   )
+  if config.train_length and not config.offline:
+    lines.append(row('episodes', episode_text(config, env)))
   if config.windows.collector != 'none' and not config.offline:
     lines.append(row('windows', window_text(config, env)))
   lines.append(row('work', work_text(config)))
@@ -80,6 +83,17 @@ def action_text(spaces: Spaces, episodes: list[Episode]) -> str:
     return f'{len(spaces.low)} numbers in [-1, 1], units not recorded; {used}'
   low, high = numbers(spaces.low), numbers(spaces.high)
   return f'{len(spaces.low)} numbers, -1 to 1 is {low} to {high}; {used}'
+
+
+def episode_text(config: Config, env) -> str:
+  """Where those that are learned from are shorter than those of evaluations."""
+  usual = config.env.length or env.full
+  if config.train_length > usual:
+    raise UserError(
+      f"train_length: {config.train_length} is longer than the task's episodes of {usual} "
+      'decisions; set it lower, or env.length higher.'
+    )
+  return f'{config.train_length} decisions to learn from, {usual} in evaluations'
 
 
 def window_text(config: Config, env) -> str:

@@ -93,7 +93,7 @@ def train(config: Config) -> dict:
 
 def check(config: Config) -> str:
   """What training would say first; raises what it would refuse."""
-  worker = None if config.offline else envs.Worker(config.task, config, config.seed)
+  worker = None if config.offline else envs.Worker(config.task, collecting(config), config.seed)
   try:
     expert = load_demos(config).contents()
     env = worker or Recorded(config.task, expert, config.demos)
@@ -103,12 +103,18 @@ def check(config: Config) -> str:
       worker.close()
 
 
+def collecting(config: Config) -> Config:
+  """For the environments that collect, whose episodes may be shorter than those of evaluations."""
+  return config.update({'env.length': config.train_length}) if config.train_length else config
+
+
 class Run:
   """Everything that one run holds, joined by callbacks."""
 
   def __init__(self, config: Config, folder: pathlib.Path):
     self.config, self.folder, self.started = config, folder, time.time()
-    self.envs, self.eval_envs = self._make_envs(0 if config.offline else config.env.workers), []
+    workers = 0 if config.offline else config.env.workers
+    self.envs, self.eval_envs = self._make_envs(workers, collecting(config)), []
     self._lock = contextlib.ExitStack()
     try:
       for env in self.envs[:1]:
@@ -119,7 +125,8 @@ class Run:
       self.envs = self.envs or [Recorded(config.task, self.expert.contents(), config.demos)]
       if config.agent == 'iqmpc' and not config.iqmpc.episode:
         # Saved with the run, so that whoever loads it has the same discount.
-        self.config = config = config.update({'iqmpc.episode': self.envs[0].length})
+        length = config.env.length or self.envs[0].full
+        self.config = config = config.update({'iqmpc.episode': length})
       print(check_training(config, self.envs[0], self.expert.contents()), flush=True)
       prepare_folder(config, folder)
       record_spaces(folder, space_of(self.envs[0]))
@@ -129,8 +136,8 @@ class Run:
       self.close()
       raise
 
-  def _make_envs(self, number: int, kicks: float = 0.0) -> list:
-    config, perturb = self.config, [('kicks', {'chance': kicks})] if kicks else []
+  def _make_envs(self, number: int, config: Config, kicks: float = 0.0) -> list:
+    perturb = [('kicks', {'chance': kicks})] if kicks else []
     make = lambda: envs.Worker(config.task, config, config.seed, perturb, wait=False)
     return [make() for _ in range(number)]
 
@@ -141,7 +148,7 @@ class Run:
     """
     config = self.config
     episodes = config.eval_episodes if config.eval_every else config.eval_final
-    return self._make_envs(min(episodes, config.eval_workers), config.eval_kicks)
+    return self._make_envs(min(episodes, config.eval_workers), config, config.eval_kicks)
 
   def _build(self) -> None:
     config, folder = self.config, self.folder
