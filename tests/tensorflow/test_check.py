@@ -59,6 +59,16 @@ def test_windows_that_fill_short_episodes_are_named():
   assert text == '18 of 60 decisions of an episode for the explorer'
 
 
+def test_shorter_episodes_to_learn_from_are_said_and_longer_ones_refused():
+  config = load_config('maze', 'cpu', 'state', 'cmil').update(task='maze_umaze', train_length=40)
+  env, shown = envs.make('maze_umaze', config), episodes({'position': 2, 'velocity': 2, 'goal': 2})
+  text = check.check_training(config, env, shown)
+  assert 'episodes        40 decisions to learn from, 75 in evaluations' in text
+  config = config.update({'env.length': 30})
+  with pytest.raises(UserError, match="train_length: 40 is longer than the task's episodes of 30 "):
+    check.check_training(config, env, shown)
+
+
 def test_speed_is_that_of_one_core_on_a_busy_machine():
   """NumPy's threads wait for each other, so other programs made this six times too slow."""
   load = [subprocess.Popen([sys.executable, '-c', 'while True: pass']) for _ in range(4)]

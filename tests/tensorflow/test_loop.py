@@ -118,6 +118,17 @@ def test_iqmpc_makes_a_burst_and_then_an_update_per_step(demos, tmp_path):
 
 
 @pytest.mark.slow
+def test_train_length_shortens_what_is_learned_from_and_not_what_is_evaluated(demos, tmp_path):
+  config = fixtures.run_config(tmp_path, demos, steps=36, prefill=12, train_length=12)
+  config = config.update({'eager': True, 'eval_every': 0})
+  result = loop.train(config)
+  folder = loop.run_folder(config)
+  assert [len(x['action']) - 1 for x in episodes(folder)] == 3 * [12]
+  assert all(x['is_last'][-1] and not x['is_terminal'][-1] for x in episodes(folder))
+  assert result['length'] == 20
+
+
+@pytest.mark.slow
 def test_milestones_are_the_states_of_their_steps_without_optimizers(finished):
   kept = [Milestones(finished[x] / 'milestones', 30).paths() for x in ('whole', 'resumed')]
   for paths in zip(*kept, strict=True):
