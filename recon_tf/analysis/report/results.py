@@ -3,13 +3,13 @@
 import csv
 import json
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from recon_tf.analysis import regions
 from recon_tf.analysis.commands import group_commands
-from recon_tf.analysis.paper import paper_tasks
+from recon_tf.analysis.paper import PAIR, paper_tasks
 from recon_tf.analysis.report import curves, page, registry
 from recon_tf.analysis.report.style import label, task_name
 from recon_tf.analysis.report.tables import (
@@ -49,7 +49,9 @@ ORIGIN = (
   '`python scripts/report.py results` makes a page with wall-clock and traces of all of them.'
 )
 MARK = 'results'  # of the table in the README of the repository
-METRICS = {'clean': 'calm', 'pushed': 'pushed', 'recovery': 'recovery'}
+COMPARED = ('recovery', 'pushed')  # what tells methods apart where calm success does not
+SEVERAL = 3  # seeds of both for a comparison to stand in the README
+MISSING = 'No runs yet.'
 METHODS = (
   'bc_raw', 'bc', 'bc_equal', 'dadac', 'vmail', 'iqmpc', 'random_collect', 'no_recovery', 'cmil',
   'recon',
@@ -275,51 +277,86 @@ def _versions(groups: list[Group]) -> str:
   return '\n'.join(lines) or 'The runs did not record their versions.'
 
 
-# The table in the README of the repository, from summary.json
+# The tables in the README of the repository, from summary.json
 
 
 def write_overview(page: pathlib.Path, summary: list[dict]) -> bool:
-  """Writes the table into a page that has the marks for it; says whether it has."""
+  """Writes the tables into a page that has the marks for them; says whether it has."""
   if not has_marks(page, MARK):
     return False
-  replace_between(page, MARK, overview(summary).markdown())
+  replace_between(page, MARK, '\n\n'.join(map(_overview_part, overview(summary))))
   return True
 
 
-def overview(summary: list[dict]) -> Table:
-  """A row per setting and evaluation that RECON shares with another method, a column per method.
+def _overview_part(table: Table) -> str:
+  return f'**{table.title}**\n\n{table.markdown()}'
 
-  A setting is left out if another one of its task has all of its methods and more seeds of RECON.
-  """
-  chosen = [x for x in summary if x['metric'] in METRICS]
-  place = lambda x: (x['task'], x['observations'], x['variant'], x['metric'])
-  found = {k: {x['method']: x for x in v} for k, v in grouped(chosen, place).items()}
-  found = {k: v for k, v in found.items() if RECON in v and len(v) > 1}
-  found = {k: v for k, v in found.items() if not any(_covers(found, x, k) for x in found)}
-  columns = [x for x in METHODS if any(x in row for row in found.values())]
+
+def overview(summary: list[dict]) -> tuple[Table, Table]:
+  """The paper's tasks in the variant that has most of them, and the comparisons that count."""
+  own = [x for x in summary if x['metric'] == 'clean' and x['task'] in paper_tasks()]
+  tasks = lambda variant: {x['task'] for x in own if x['variant'] == variant}
+  fullest = max((x['variant'] for x in own), key=lambda x: len(tasks(x)), default='')
+  scores = [x for x in own if x['variant'] == fullest and x['method'] in METHODS]
+  compared = [x for x in summary if x['metric'] in COMPARED]
+  return _tasks_overview(scores), _comparisons_overview(compared)
+
+
+def _tasks_overview(scores: list[dict]) -> Table:
+  """A row per task, a column per method; cells of fewer than all seeds say how many."""
+  found = {k: {x['method']: x for x in v} for k, v in grouped(scores, lambda x: x['task']).items()}
+  columns, seeds = _columns(found.values()), max((len(x['seeds']) for x in scores), default=0)
+  rows = [
+    (task_name(task), *(_cell(found[task].get(x), seeds) for x in columns))
+    for task in paper_tasks()
+    if task in found
+  ]
+  title = f'The last policy, {_seeds(seeds)} unless said otherwise'
+  return Table('tasks', title, ('task', *map(_column, columns)), tuple(rows), missing=MISSING)
+
+
+def _comparisons_overview(compared: list[dict]) -> Table:
+  """A row per setting and evaluation in which RECON and CMIL have several seeds."""
+  place = lambda x: (x['metric'], x['task'], x['observations'], x['variant'])
+  found = {k: {x['method']: x for x in v} for k, v in grouped(compared, place).items()}
+  several = lambda row: min(len(row[x]['seeds']) if x in row else 0 for x in PAIR)
+  found = {k: found[k] for k in sorted(found) if several(found[k]) >= SEVERAL}
+  columns = _columns(found.values())
   rows = []
-  for (task, seen, variant, metric), row in found.items():
-    names = (f'{task_name(task)}, {seen} (`{variant}`)', METRICS[metric])
-    cells = [_cell(row.get(x)) for x in (*columns, DIFFERENCE)]
-    rows.append((*names, str(len(row[RECON]['seeds'])), *cells))
-  names = [f'`{x}`' if x.startswith('bc') else label(x) for x in columns]
-  head = ('task', 'evaluation', 'seeds', *names, 'RECON − CMIL')
-  return Table(MARK, 'Results', head, tuple(rows), missing='No runs yet.')
+  for (metric, task, seen, variant), row in found.items():
+    cells = [_cell(row.get(x), several(row)) for x in (*columns, DIFFERENCE)]
+    name = f'{task_name(task)}, {seen} (`{variant}`)'
+    rows.append((name, metric, str(several(row)), *cells))
+  head = ('setting', 'evaluation', 'seeds', *map(_column, columns), 'RECON − CMIL')
+  title = 'Displaced and pushed'
+  return Table('comparisons', title, head, tuple(rows), missing=MISSING)
 
 
-def _covers(found: dict, place: tuple, other: tuple) -> bool:
-  """Whether one setting says what the other says about the same task, with more seeds."""
-  same = all(place[i] == other[i] for i in (0, 1, 3))
-  more = len(found[place][RECON]['seeds']) > len(found[other][RECON]['seeds'])
-  return same and more and found[other].keys() <= found[place].keys()
+def _columns(rows: Iterable[dict]) -> list[str]:
+  """The methods that some row has, in the order of METHODS."""
+  return [x for x in METHODS if any(x in row for row in rows)]
 
 
-def _cell(entry: dict | None) -> str:
-  """Mean and interval: successes and recovery in %, returns as they are, differences with sign."""
+def _column(method: str) -> str:
+  return f'`{method}`' if method.startswith('bc') else label(method)
+
+
+def _seeds(count: int) -> str:
+  return f'{count} seed{"s" if count > 1 else ""}'
+
+
+def _cell(entry: dict | None, seeds: int) -> str:
+  """Mean and interval: successes and recovery in %, returns as they are, differences with sign.
+
+  Says how many seeds it has where that is not the usual number.
+  """
   if entry is None:
     return '–'
   returns = entry['task'].startswith('dmc_') and entry['metric'] != 'recovery'
   sign = '+' if entry['method'] == DIFFERENCE else ''
   show = lambda x: f'{round(x * (1 if returns else 100)):{sign}d}'
-  text = show(entry['mean'])
-  return text if entry['low'] is None else f'{text} ({show(entry["low"])} to {show(entry["high"])})'
+  text, count = show(entry['mean']), len(entry['seeds'])
+  bounds = [show(entry[x]) for x in ('low', 'high') if entry[x] is not None]
+  if {*bounds} - {text}:
+    text = f'{text} ({" to ".join(bounds)})'
+  return text if count == seeds else f'{text}, {_seeds(count)}'
