@@ -6,7 +6,7 @@ import tensorflow as tf
 from recon_tf import explorer as exploration
 from recon_tf.behavior import ActorCritic
 from recon_tf.common.errors import UserError
-from recon_tf.common.schedule import optimizer_options
+from recon_tf.common.schedule import kind_of, optimizer_options
 from recon_tf.discriminator import Discriminator
 from recon_tf.nn import tfutils
 from recon_tf.nn.checkpointable import Stored
@@ -79,6 +79,7 @@ class Agent(Stored):
     self._believe_step = wrap(self._believe, model_jit)
     spread = lambda fn: fn if alone else replicated(self._strategy, fn)
     self._train = wrap(spread(self._update), None)
+    self._follow = wrap(spread(self._follow_update), None)
     self._clone = wrap(spread(self._clone_update), None)
     self._watch = wrap(spread(self._watch_update), None)
     self._act = {}
@@ -150,9 +151,9 @@ class Agent(Stored):
 
   def train(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
     """One joint update on a replay batch and an expert batch, [batch, time, ...] each."""
-    done = int(self.updates.numpy()) >= self._config.pretrain + self._config.pretrain_bc
-    frozen = done and self._config.behavior == 'frozen'
-    return self._run(self._watch if frozen else self._train, data, expert)
+    updates = {'joint': self._train, 'follow': self._follow, 'watch': self._watch}
+    kind = kind_of(self._config, int(self.updates.numpy()))
+    return self._run(updates.get(kind, self._train), data, expert)
 
   def clone(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
     """One update of BC pretraining: both actors on expert actions, in the beliefs of the model."""
@@ -186,6 +187,12 @@ class Agent(Stored):
     elif self._config.behavior == 'bc':
       metrics.update(self._clone_step(expert, states))
     return metrics
+
+  def _follow_update(self, data, expert, seed):
+    """The model learns and the policies follow it by cloning alone, until it can be imagined in."""
+    noise = self._draw_model(data, expert, tfutils.Seeds(seed))
+    states, metrics = self._model_step(data, expert, noise)
+    return {**metrics, **self._clone_step(expert, states)}
 
   def _watch_update(self, data, expert, seed):
     """A frozen policy reads the model, so the model learns nothing online: its fit is logged."""

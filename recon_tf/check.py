@@ -11,7 +11,7 @@ from recon_tf.card import numbers
 from recon_tf.common.config import Config
 from recon_tf.common.episodes import Episode
 from recon_tf.common.errors import UserError
-from recon_tf.common.schedule import work_left
+from recon_tf.common.schedule import first_imagined, online_updates, work_left
 from recon_tf.common.spaces import Spaces, is_observation, space_of
 from recon_tf.demos.match import match_demos, needed
 from recon_tf.envs.process import THREADS
@@ -110,12 +110,16 @@ def window_text(config: Config, env) -> str:
 
 
 def work_text(config: Config) -> str:
-  work = work_left(config)
-  text = f'{work["pretrain"]:,} joint updates on demonstrations, {work["clone"]:,} of cloning'
+  text = f'{config.pretrain:,} joint updates on demonstrations, {config.pretrain_bc:,} of cloning'
   if config.offline:
     return text
+  work, online = work_left(config), online_updates(config, config.steps)
+  begin, without = first_imagined(config), ''
+  if begin:
+    early = begin - config.pretrain - config.pretrain_bc
+    without = f' (pretraining and the first {early:,} of these imagine nothing)'
   return (
-    f'{text}, {work["online"]:,} in {work["steps"]:,} steps of interaction; '
+    f'{text}, {online:,} in {work["steps"]:,} steps of interaction{without}; '
     f'{work["episodes"]:,} episodes of evaluations'
   )
 
@@ -158,14 +162,14 @@ def update_seconds(config: Config, spaces: Spaces, speed: float = 0) -> dict[str
   shapes, action = spaces.observations, len(spaces.low)
   speed = SHARE * (speed or product_speed())
   joint = sum(count_flops(config, shapes, action).values())
+  clone = clone_flops(config, shapes, action)
   # A frozen policy's model only watches, which is the forward third of learning.
-  flops = {
-    'pretrain': joint,
-    'clone': clone_flops(config, shapes, action),
-    'online': joint / 3 if config.behavior == 'frozen' else joint,
-  }
+  flops = {'joint': joint, 'clone': clone, 'watch': joint / 3}
   besides = OVERHEAD[config.behavior]
-  overhead = {'pretrain': besides, 'clone': CLONE_OVERHEAD, 'online': besides}
+  overhead = {'joint': besides, 'clone': CLONE_OVERHEAD, 'watch': besides}
+  if config.behavior == 'imitation':
+    flops['follow'] = count_flops(config, shapes, action)['model'] + clone
+    overhead['follow'] = OVERHEAD['bc']
   return {k: v / speed + overhead[k] for k, v in flops.items()}
 
 

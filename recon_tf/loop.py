@@ -31,7 +31,7 @@ from recon_tf.common.episodes import Episode, fingerprint
 from recon_tf.common.errors import Interrupted, postponed
 from recon_tf.common.files import sole_writer, write_json
 from recon_tf.common.folders import finished, run_folder
-from recon_tf.common.schedule import online_updates, work_left
+from recon_tf.common.schedule import kind_of, online_updates, work_left
 from recon_tf.common.spaces import record_spaces, space_of
 from recon_tf.common.timing import Timing
 from recon_tf.common.versions import record_meta
@@ -325,15 +325,9 @@ class Run:
 
   def _update(self, update, replay) -> None:
     number = int(self.agent.updates.numpy())
-    with self.timing.measure(self._kind(number)):
+    with self.timing.measure(kind_of(self.config, number)):
       metrics = update(*draw(self.config, replay, self.expert, number))
       self.measured.add(int(self.step), number + 1, metrics)
-
-  def _kind(self, number: int) -> str:
-    """Of the update of that number, as work_left counts them."""
-    if number < self.config.pretrain:
-      return 'pretrain'
-    return 'clone' if number < self.config.pretrain + self.config.pretrain_bc else 'online'
 
   def _on_episode(self, episode, index) -> None:
     self.logger.scalar('train/return', episode['reward'].sum())

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 RECENT = 200  # measurements that count: the machine may be busier now than it was
-COMPILES = ('pretrain', 'clone', 'online')  # the first of these says nothing about the rest
-STANDS_IN = {'online': 'pretrain'}  # the same update, until one was made
+COMPILES = ('joint', 'follow', 'watch', 'clone')  # the first of these says nothing about the rest
 
 
 class Timing:
@@ -40,7 +39,7 @@ class Timing:
 
   def mean(self, kind: str) -> float | None:
     """Seconds of one; None if none was made yet."""
-    recent = self._recent.get(kind) or self._recent.get(STANDS_IN.get(kind)) or ()
+    recent = self._recent.get(kind, ())
     count = sum(x for _, x in recent)
     return sum(x for x, _ in recent) / count if count else None
 

@@ -4,6 +4,8 @@ import pytest
 
 from recon_tf.common import UserError, load_config
 from recon_tf.common.schedule import (
+  first_imagined,
+  kind_of,
   online_updates,
   optimizer_options,
   optimizer_updates,
@@ -57,10 +59,32 @@ def test_extra_rounds_of_cloning_are_updates_of_the_actor_too():
 
 def test_work_of_a_run_and_of_what_is_left_of_it():
   config = CONFIG.update({'eval_every': 50, 'eval_episodes': 4, 'eval_final': 7})
-  whole = {'pretrain': 30, 'clone': 10, 'online': 48, 'steps': 170, 'episodes': 4 * 4 + 7}
+  whole = {'joint': 78, 'clone': 10, 'steps': 170, 'episodes': 4 * 4 + 7}
   assert work_left(config) == whole  # evaluations after 0, 50, 100 and 150 steps, and the last
-  assert work_left(config, updates=35) == {**whole, 'pretrain': 0, 'clone': 5}
-  left = {'pretrain': 0, 'clone': 0, 'online': 46, 'steps': 110, 'episodes': 2 * 4 + 7}
+  assert work_left(config, updates=35) == {**whole, 'joint': 48, 'clone': 5}
+  left = {'joint': 46, 'clone': 0, 'steps': 110, 'episodes': 2 * 4 + 7}
   assert work_left(config, updates=42, step=60) == left
   assert work_left(config.update({'eval_every': 0}))['episodes'] == 7
-  assert work_left(config.update({'offline': True})) == {'pretrain': 30, 'clone': 10}
+  assert work_left(config.update({'offline': True})) == {'joint': 30, 'clone': 10}
+  frozen = work_left(config.update({'behavior': 'frozen'}))
+  assert (frozen['joint'], frozen['clone'], frozen['watch']) == (30, 10, 48)
+
+
+def test_imagination_begins_after_a_share_of_the_online_updates():
+  late = CONFIG.update({'imagine_after': 0.25})
+  assert (first_imagined(CONFIG), first_imagined(late)) == (0, 30 + 10 + 12)
+  for changes in (
+    {'behavior': 'bc'},
+    {'behavior': 'frozen'},
+    {'offline': True},
+    {'agent': 'dadac'},
+  ):
+    assert first_imagined(late.update(changes)) == 0
+  assert [kind_of(late, x) for x in (0, 29, 30, 39, 40, 51, 52)] == [
+    'follow', 'follow', 'clone', 'clone', 'follow', 'follow', 'joint',
+  ]  # fmt: skip
+  work = work_left(late, updates=45)
+  assert (work['follow'], work['clone'], work['joint']) == (7, 0, 36)
+  # Critics and discriminator learn in imagination alone, and their rates still end with the run.
+  counts = {k: optimizer_updates(late, k) for k in ('model_opt', 'actor_opt', 'critic_opt')}
+  assert counts == {'model_opt': 78, 'actor_opt': 88, 'critic_opt': 36}

@@ -26,30 +26,29 @@ def timed():
 
 def test_kinds_are_told_apart_and_compilation_is_left_out(timed):
   timing, _, spend = timed
-  for kind, first, later in (('pretrain', 40.0, 2.0), ('clone', 9.0, 0.1)):
+  for kind, first, later in (('joint', 40.0, 2.0), ('clone', 9.0, 0.1)):
     spend(kind, first)
     spend(kind, later)
-  assert timing.mean('pretrain') == 2.0
+  assert timing.mean('joint') == 2.0
   assert timing.mean('clone') == pytest.approx(0.1)
-  assert timing.mean('online') == 2.0  # the same update, until one was made
-  assert timing.left({'pretrain': 3, 'clone': 10}) == pytest.approx(7.0)
+  assert timing.left({'joint': 3, 'clone': 10}) == pytest.approx(7.0)
 
 
 def test_updates_inside_of_steps_do_not_count_twice(timed):
   timing, clock, spend = timed
-  spend('online', 30.0)
+  spend('joint', 30.0)
   with timing.measure('steps', lambda: 10):
     clock.now += 5.0
-    spend('online', 3.0)
+    spend('joint', 3.0)
   assert timing.mean('steps') == 0.5
-  assert timing.mean('online') == 3.0
+  assert timing.mean('joint') == 3.0
 
 
 def test_no_promise_before_all_was_seen_but_evaluations(timed):
   timing, _, spend = timed
-  work = {'pretrain': 0, 'online': 10, 'steps': 20, 'episodes': 5}
-  spend('pretrain', 9.0)
-  spend('pretrain', 1.0)
+  work = {'watch': 0, 'joint': 10, 'steps': 20, 'episodes': 5}
+  spend('joint', 9.0)
+  spend('joint', 1.0)
   assert timing.left(work) is None
   spend('steps', 2.0, count=4)
   assert timing.left(work) == 10 * 1.0 + 20 * 0.5
@@ -60,7 +59,7 @@ def test_no_promise_before_all_was_seen_but_evaluations(timed):
 def test_a_machine_that_gets_busy_is_noticed(timed):
   timing, _, spend = timed
   for _ in range(201):
-    spend('online', 1.0)
+    spend('joint', 1.0)
   for _ in range(200):
-    spend('online', 4.0)
-  assert timing.mean('online') == 4.0
+    spend('joint', 4.0)
+  assert timing.mean('joint') == 4.0

@@ -94,8 +94,8 @@ def test_time_grows_with_the_model():
   spaces = policy_fixtures.own_spaces(image=64)
   small = check.update_seconds(load_config('cpu', 'pixels64'), spaces, 1e11)
   large = check.update_seconds(load_config(), spaces, 1e11)
-  assert 0.02 < small['pretrain'] == small['online'] < large['online']
-  assert small['clone'] < 0.3 * small['pretrain']  # the model is left as it is
+  assert 0.02 < small['joint'] < large['joint']
+  assert small['clone'] < 0.3 * small['joint']  # the model is left as it is
   assert check.update_seconds(load_config('dadac'), spaces) is None
 
 
@@ -105,7 +105,8 @@ def test_methods_without_imagination_are_quick():
     check.update_seconds(load_config('cpu', 'state', x), spaces, 1e11)
     for x in ('recon', 'bc_equal', 'bc')
   )
-  assert frozen['online'] < frozen['pretrain'] <= equal['online'] < 0.5 * recon['online']
+  assert frozen['watch'] < frozen['joint'] <= equal['joint'] < 0.5 * recon['joint']
+  assert equal['joint'] <= recon['follow'] < 0.6 * recon['joint']
 
 
 def test_decisions_are_timed_in_the_environment():

@@ -130,3 +130,20 @@ def test_cloning_at_equal_updates():
 def test_cloning_teaches_both_actors():
   agent = fixtures.shared_agent(eager=True)
   assert changed_parts(agent, agent.clone) == {'main', 'explorer'}
+
+
+def test_until_imagination_begins_the_policies_only_clone():
+  work = {'pretrain': 1, 'pretrain_bc': 1, 'prefill': 0, 'steps': 10, 'train_every': 5}
+  schedule = {**work, 'train_steps': 1, 'imagine_after': 0.5}
+  agent = fixtures.shared_agent(eager=True, **schedule)
+  early = {'world_model', 'main', 'explorer'}
+  for update, parts in (
+    (agent.train, early),
+    (agent.clone, early - {'world_model'}),
+    (agent.train, early),
+  ):
+    before = agent.state()
+    assert changed_parts(agent, update) == parts
+    changed = fixtures.different(before, agent.state())
+    assert not [x for x in changed if 'critics' in x or 'slow' in x]
+  assert changed_parts(agent, agent.train) == early | {'disc', 'delta'}
