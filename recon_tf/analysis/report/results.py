@@ -49,7 +49,7 @@ ORIGIN = (
   '`python scripts/report.py results` makes a page with wall-clock and traces of all of them.'
 )
 MARK = 'results'  # of the table in the README of the repository
-COMPARED = ('recovery', 'pushed')  # what tells methods apart where calm success does not
+COMPARED = {'clean': 'calm', 'recovery': 'recovery', 'pushed': 'pushed'}
 SEVERAL = 3  # seeds of both for a comparison to stand in the README
 MISSING = 'No runs yet.'
 METHODS = (
@@ -298,7 +298,7 @@ def overview(summary: list[dict]) -> tuple[Table, Table]:
   tasks = lambda variant: {x['task'] for x in own if x['variant'] == variant}
   fullest = max((x['variant'] for x in own), key=lambda x: len(tasks(x)), default='')
   scores = [x for x in own if x['variant'] == fullest and x['method'] in METHODS]
-  compared = [x for x in summary if x['metric'] in COMPARED]
+  compared = [x for x in summary if x['metric'] in COMPARED and x not in scores]
   return _tasks_overview(scores), _comparisons_overview(compared)
 
 
@@ -316,20 +316,25 @@ def _tasks_overview(scores: list[dict]) -> Table:
 
 
 def _comparisons_overview(compared: list[dict]) -> Table:
-  """A row per setting and evaluation in which RECON and CMIL have several seeds."""
-  place = lambda x: (x['metric'], x['task'], x['observations'], x['variant'])
+  """A row per setting and evaluation in which RECON and CMIL have several seeds and differ."""
+  place = lambda x: (x['variant'], x['task'], x['observations'], [*COMPARED].index(x['metric']))
   found = {k: {x['method']: x for x in v} for k, v in grouped(compared, place).items()}
   several = lambda row: min(len(row[x]['seeds']) if x in row else 0 for x in PAIR)
-  found = {k: found[k] for k in sorted(found) if several(found[k]) >= SEVERAL}
+  found = {k: v for k, v in found.items() if several(v) >= SEVERAL and _differ(v)}
   columns = _columns(found.values())
   rows = []
-  for (metric, task, seen, variant), row in found.items():
+  for (variant, task, seen, metric), row in sorted(found.items()):
     cells = [_cell(row.get(x), several(row)) for x in (*columns, DIFFERENCE)]
-    name = f'{task_name(task)}, {seen} (`{variant}`)'
-    rows.append((name, metric, str(several(row)), *cells))
+    names = (f'{task_name(task)}, {seen} (`{variant}`)', [*COMPARED.values()][metric])
+    rows.append((*names, str(several(row)), *cells))
   head = ('setting', 'evaluation', 'seeds', *map(_column, columns), 'RECON − CMIL')
-  title = 'Displaced and pushed'
+  title = f'Comparisons with at least {SEVERAL} seeds'
   return Table('comparisons', title, head, tuple(rows), missing=MISSING)
+
+
+def _differ(row: dict[str, dict]) -> bool:
+  """Not where every method has the same score."""
+  return len({_cell(x, len(x['seeds'])) for k, x in row.items() if k in METHODS}) > 1
 
 
 def _columns(rows: Iterable[dict]) -> list[str]:

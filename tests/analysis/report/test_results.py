@@ -36,7 +36,7 @@ def test_tasks_are_those_of_the_variant_that_has_most_of_them():
   )
 
 
-def test_comparisons_are_those_with_several_seeds_of_both():
+def test_comparisons_have_several_seeds_of_both_and_a_difference():
   pair = lambda metric, seeds, **known: [
     entry('recon', metric, 0.793, 0.77, 0.81, seeds=seeds, **known),
     entry('cmil', metric, 0.787, 0.75, 0.84, seeds=seeds, **known),
@@ -47,7 +47,10 @@ def test_comparisons_are_those_with_several_seeds_of_both():
     entry('bc_equal', 'recovery', 0.7, None, None, task='dmc_walker_run', seeds=[0]),
     *pair('pushed', (0, 1, 2)),
     *pair('pushed', (0, 1), variant='two'),
-    *pair('clean', (0, 1, 2), variant='calm'),
+    *pair('clean', (0, 1, 2), variant='tasks'),
+    *pair('clean', (0, 1, 2), variant='tasks', task='metaworld_hammer'),
+    *pair('clean', (0, 1, 2), variant='z'),
+    *(entry(x, 'clean', 1.0, 1.0, 1.0, variant='all', task='gym_own') for x in ('cmil', 'recon')),
     entry('recon', 'recovery', 0.5, 0.4, 0.6, variant='alone'),
   ])  # fmt: skip
   assert table.head == (
@@ -61,8 +64,9 @@ def test_comparisons_are_those_with_several_seeds_of_both():
   )
   numbers = ('79 (75 to 84)', '79 (77 to 81)', '+1 (-5 to +5)')
   assert table.rows == (
-    ('U-Maze, vectors (`some`)', 'pushed', '3', '–', *numbers),
     ('Walker Run, vectors (`some`)', 'recovery', '5', '70, 1 seed', *numbers),
+    ('U-Maze, vectors (`some`)', 'pushed', '3', '–', *numbers),
+    ('U-Maze, vectors (`z`)', 'calm', '3', '–', *numbers),
   )
 
 
