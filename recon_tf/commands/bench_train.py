@@ -166,8 +166,10 @@ def size_of(config: Config) -> str:
 
 
 def make_agent(config: Config):
+  """Its updates imagine from the first one on: those before are not what is measured."""
   from recon_tf.agent import Agent
 
+  config = config.update({'imagine_after': 0.0})
   obs = {'vector': Box(-9, 9, (VECTOR,), np.float32)}
   if config.env.render:
     obs['image'] = Box(0, 255, (*config.env.size, 3), np.uint8)
