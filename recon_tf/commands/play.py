@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from recon_tf.common.arguments import Parser, ranged
+from recon_tf.common.errors import UserError
 
 
 def main() -> None:
@@ -18,6 +19,8 @@ def main() -> None:
   parser.add_argument('--seed', type=seed, default=0, help='other numbers give other episodes')
   parser.add_argument('--out', default='', help='.mp4 or .gif to write; TASK-METHOD.mp4 if empty')
   args = parser.parse_args()
+  if args.out and pathlib.Path(args.out).suffix not in ('.mp4', '.gif'):
+    raise UserError(f"--out: '{args.out}' ends neither in .mp4 nor in .gif; name a file that does.")
   from recon_tf import play  # late: --help and bad flags answer at once
   from recon_tf.policy import load_policy
 

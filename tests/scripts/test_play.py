@@ -70,6 +70,7 @@ def test_run_is_added_to_the_gallery(run, tmp_path):
 def test_bad_input(tmp_path):
   refused(recon('play', 'nobody', cwd=tmp_path), 'nobody', 'gallery')
   refused(recon('play', 'nobody', '--episodes', 0, cwd=tmp_path), '--episodes')
+  refused(recon('play', 'maze_umaze', '--out', 'ball', cwd=tmp_path), '--out', 'ball', '.gif')
   refused(recon('export', tmp_path, tmp_path / 'out', cwd=tmp_path), 'no run')
   (tmp_path / 'page.md').write_text('nothing here')
   refused(recon('gallery', '--write', 'page.md', cwd=tmp_path), 'page.md', '<!-- gallery -->')
