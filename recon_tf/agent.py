@@ -151,9 +151,9 @@ class Agent(Stored):
 
   def train(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
     """One joint update on a replay batch and an expert batch, [batch, time, ...] each."""
-    updates = {'joint': self._train, 'follow': self._follow, 'watch': self._watch}
+    others = {'follow': self._follow, 'watch': self._watch}
     kind = kind_of(self._config, int(self.updates.numpy()))
-    return self._run(updates.get(kind, self._train), data, expert)
+    return self._run(others.get(kind, self._train), data, expert)
 
   def clone(self, data: dict, expert: dict) -> dict[str, tf.Tensor]:
     """One update of BC pretraining: both actors on expert actions, in the beliefs of the model."""
